@@ -11,20 +11,30 @@ struct OwnReadings: Sendable {
     let condition: String
 
     init(_ db: Database) throws {
-        let addresses = try ReadingStore.lines(db, SlotOwners.setting).compactMap { line -> String? in
+        let addresses = try Self.sharedAddresses(db)
+        let devices = addresses.isEmpty ? "" : " OR r.device IN (\(Self.devices(of: addresses)))"
+        condition =
+            "NOT (r.time_exclusion IS NOT NULL AND (r.time_exclusion = \(Exclusion.otherUser.code)\(devices)))"
+    }
+
+    /// The devices that people share by slots.
+    static func sharedDevices(_ db: Database) throws -> Set<Int64> {
+        let addresses = try sharedAddresses(db)
+        return addresses.isEmpty ? [] : try Int64.fetchSet(db, sql: devices(of: addresses))
+    }
+
+    private static func sharedAddresses(_ db: Database) throws -> [String] {
+        try ReadingStore.lines(db, SlotOwners.setting).compactMap { line -> String? in
             let parts = line.split(separator: " ")
             guard parts.count == 3, parts[1] != "all", let address = UInt64(parts[0]) else { return nil }
             return String(Int64(bitPattern: address))
         }
-        let devices =
-            addresses.isEmpty
-            ? ""
-            : """
-             OR r.device IN (SELECT device FROM device_address WHERE address IN (\(addresses.joined(separator: ","))))\
-             OR r.device IN (SELECT key FROM device WHERE address IN (\(addresses.joined(separator: ","))))
-            """
-        condition =
-            "NOT (r.time_exclusion IS NOT NULL AND (r.time_exclusion = \(Exclusion.otherUser.code)\(devices)))"
+    }
+
+    private static func devices(of addresses: [String]) -> String {
+        let list = addresses.joined(separator: ",")
+        return
+            "SELECT device FROM device_address WHERE address IN (\(list)) UNION SELECT key FROM device WHERE address IN (\(list))"
     }
 }
 
@@ -44,7 +54,7 @@ public struct PersonCounts: Sendable, Hashable {
 
 /// A device as one person may see it.
 public struct PersonDevice: Sendable, Hashable {
-    /// The device, with the person's readings alone counted; ``StoredDevice/lastRecord`` is nil where others use it too.
+    /// The device, with the person's readings alone counted; ``StoredDevice/lastSequence`` is nil where others use it too.
     public var device: StoredDevice
     /// Whether the readings to come of it are the person's.
     public var isOwn: Bool
@@ -74,39 +84,16 @@ extension ReadingStore {
     /// Counts what the store has of a person, and how much of it one destination has; `nil`: any that was not removed. A
     /// reading counts once, however many destinations it waits for.
     public func counts(of user: UserKey, at destination: DestinationKey? = nil) async throws -> PersonCounts {
-        try await read { db in
-            let key = user.rawValue
-            let place =
-                destination.map { "= \($0.rawValue)" }
-                ?? "IN (SELECT key FROM destination WHERE state <> \(destination: .removed))"
-            let queued = "outbox WHERE user = ?1 AND destination \(place)"
-            let pruned = """
-                pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-                WHERE r.user = ?1 AND p.destination \(place)
-                """
-            func count(_ column: String, _ sql: String) throws -> Int {
-                try Int.fetchOne(db, sql: "SELECT count(DISTINCT \(column)) FROM " + sql, arguments: [key]) ?? 0
-            }
-            var readings: [ReadingKind: Int] = [:]
-            let own = try OwnReadings(db).condition
-            for row in try Row.fetchAll(
-                db, sql: "SELECT r.kind, count(*) FROM reading AS r WHERE r.user = ? AND \(own) GROUP BY r.kind",
-                arguments: [key])
-            {
-                readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
-            }
+        let commits = commitCount
+        return try await read { [self] db in
+            let person = try readingTally(db, at: commits).people[user.rawValue] ?? .init()
+            let counts = destination.map { person.places[$0.rawValue] ?? .init() } ?? person.anywhere
+            let pruned = try deliveriesOfPruned(db, of: destination, user: user.rawValue, at: commits)
+            let last = [counts.lastDelivery, pruned.last].compactMap(\.self).max()
             return PersonCounts(
-                readings: readings, waiting: try count("reading", "\(queued) AND state = \(outbox: .waiting)"),
-                delivered: try count("reading", "\(queued) AND state = \(outbox: .delivered)")
-                    + count("r.identity", "\(pruned) AND p.delivered_at IS NOT NULL"),
-                refused: try count("reading", "\(queued) AND state = \(outbox: .refused)"),
-                lastDelivery: try Int64.fetchOne(
-                    db,
-                    sql: """
-                        SELECT max(delivered_at) FROM (
-                            SELECT delivered_at FROM \(queued) UNION ALL SELECT p.delivered_at FROM \(pruned))
-                        """, arguments: [key]
-                ).map(Instant.init(microseconds:)))
+                readings: try Dictionary(uniqueKeysWithValues: person.kinds.map { (try ReadingKind(code: $0), $1) }),
+                waiting: counts.waiting, delivered: counts.delivered + pruned.count, refused: counts.refused,
+                lastDelivery: last.map(Instant.init(microseconds:)))
         }
     }
 
@@ -114,7 +101,8 @@ extension ReadingStore {
     public func devices(of user: UserKey) async throws -> [PersonDevice] {
         let commits = commitCount
         return try await read { [self] db in
-            let view = try DeviceView(db, user: user.rawValue)
+            let own = try readingTally(db, at: commits).people[user.rawValue]?.devices ?? [:]
+            let view = try DeviceView(db, user: user.rawValue, own)
             return try devices(db, at: commits).compactMap { key, device in
                 try view.personal(device, key: key, db)
             }
@@ -126,11 +114,11 @@ extension ReadingStore {
 private struct DeviceView {
     private let user: Int64
     private let isCurrent: Bool
-    private let own: String
+    /// How many readings of each device are the person's.
+    private let own: [Int64: Int]
 
-    init(_ db: Database, user: Int64) throws {
-        self.user = user
-        own = try OwnReadings(db).condition
+    init(_ db: Database, user: Int64, _ own: [Int64: Int]) throws {
+        (self.user, self.own) = (user, own)
         let current = try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user.current'")
         isCurrent = current == String(user)
     }
@@ -139,10 +127,7 @@ private struct DeviceView {
         func isThere(_ sql: String) throws -> Bool {
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(sql))", arguments: [key, user]) ?? false
         }
-        let readings =
-            try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM reading AS r WHERE r.device = ? AND r.user = ? AND \(own)",
-                arguments: [key, user]) ?? 0
+        let readings = own[key] ?? 0
         let assigned = try Int64.fetchOne(db, sql: "SELECT user FROM device WHERE key = ?", arguments: [key])
         let slots = try SlotOwners(db, device: key)
         let isMain = assigned.map { $0 == user } ?? isCurrent
@@ -159,7 +144,7 @@ private struct DeviceView {
         var device = device
         device.readings = readings
         device.user = nil
-        if isShared { device.lastRecord = nil }
+        if isShared { device.lastSequence = nil }
         return PersonDevice(device: device, isOwn: isOwn, isShared: isShared)
     }
 }

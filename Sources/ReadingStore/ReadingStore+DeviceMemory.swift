@@ -59,36 +59,45 @@ extension ReadingStore: DeviceMemory {
         }
     }
 
+    /// The number and base time of an epoch's newest record.
+    static func newestRecord(_ db: Database, device: Int64, epoch: Int) throws -> (sequence: UInt16, baseTime: Int64?)?
+    {
+        let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT sequence, base_time FROM (
+                    SELECT * FROM (
+                        SELECT sequence, base_time, 1 AS is_kept FROM reading INDEXED BY reading_sequence
+                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
+                        ORDER BY sequence DESC, key DESC LIMIT 1)
+                    UNION ALL
+                    SELECT * FROM (
+                        SELECT sequence, base_time, 0 FROM pruned INDEXED BY pruned_sequence
+                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
+                        ORDER BY sequence DESC, base_time DESC LIMIT 1)
+                ) ORDER BY sequence DESC, is_kept DESC LIMIT 1
+                """, arguments: [device, epoch])
+        return try row.map { (UInt16(truncatingIfNeeded: try $0.value(0) as Int64), try $0.value(1)) }
+    }
+
     /// The newest record of an epoch, as the contact with this number finds it.
     static func lastRecord(_ db: Database, device: Int64, epoch: Int, before contact: Int64 = .max) throws
         -> LastRecord?
     {
-        guard
-            let row = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT sequence, base_time FROM (
-                        SELECT * FROM (
-                            SELECT sequence, base_time, 1 AS is_kept FROM reading INDEXED BY reading_sequence
-                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
-                            ORDER BY sequence DESC, key DESC LIMIT 1)
-                        UNION ALL
-                        SELECT * FROM (
-                            SELECT sequence, base_time, 0 FROM pruned INDEXED BY pruned_sequence
-                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
-                            ORDER BY sequence DESC, base_time DESC LIMIT 1)
-                    ) ORDER BY sequence DESC, is_kept DESC LIMIT 1
-                    """, arguments: [device, epoch])
-        else { return nil }
+        guard let newest = try newestRecord(db, device: device, epoch: epoch) else { return nil }
+        // In the order of the indexes, so that no table of all numbers has to be made.
         let count = try Int.fetchOne(
             db,
             sql: """
-                SELECT count(*) FROM (
-                    SELECT sequence FROM reading INDEXED BY reading_sequence
-                    WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
-                    UNION
-                    SELECT sequence FROM pruned INDEXED BY pruned_sequence
-                    WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL)
+                SELECT (SELECT count(*) FROM (
+                        SELECT DISTINCT sequence FROM reading INDEXED BY reading_sequence
+                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL))
+                    + (SELECT count(*) FROM (
+                        SELECT DISTINCT sequence FROM pruned INDEXED BY pruned_sequence
+                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL) AS p
+                    WHERE NOT EXISTS (
+                        SELECT 1 FROM reading INDEXED BY reading_sequence
+                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence = p.sequence))
                 """, arguments: [device, epoch])
         let lastWasComplete = try Bool.fetchOne(
             db,
@@ -97,8 +106,8 @@ extension ReadingStore: DeviceMemory {
                 WHERE device = ? AND key < ? ORDER BY key DESC LIMIT 1
                 """, arguments: [device, contact])
         return LastRecord(
-            sequence: UInt16(truncatingIfNeeded: try row.value(0) as Int64),
-            baseTime: (try row.value(1) as Int64?).map(WallTime.init(secondsSinceEpoch:)), count: count ?? 0,
+            sequence: newest.sequence, baseTime: newest.baseTime.map(WallTime.init(secondsSinceEpoch:)),
+            count: count ?? 0,
             followsCompleteTransfer: lastWasComplete ?? false)
     }
 

@@ -75,25 +75,27 @@ extension ReadingStore {
     }
 
     /// What a destination, or any that was not removed, has of the readings that were pruned.
-    private func deliveriesOfPruned(
-        _ db: Database, of destination: DestinationKey?, at commits: Int
+    func deliveriesOfPruned(
+        _ db: Database, of destination: DestinationKey?, user: Int64? = nil, at commits: Int
     ) throws -> KnownPrunedDeliveries.Deliveries {
         let states = try Self.destinations(db).filter {
             destination == nil ? $0.state != .removed : $0.key == destination
         }
         let places = states.map(\.key.rawValue).sorted()
-        if let known = prunedDeliveries.withLock({ $0.known(places) }) { return known }
+        let query = KnownPrunedDeliveries.Query(destinations: places, user: user)
+        if let known = prunedDeliveries.withLock({ $0.known(query) }) { return known }
         var found = KnownPrunedDeliveries.Deliveries()
         if let row = try Row.fetchOne(
             db,
             sql: """
-                SELECT count(DISTINCT identity), max(delivered_at) FROM pruned_place
+                SELECT count(DISTINCT identity), max(delivered_at) FROM pruned_place AS p
                 WHERE delivered_at IS NOT NULL AND destination IN (\(places.map(String.init).joined(separator: ", ")))
-                """)
+                    AND (?1 IS NULL OR (SELECT user FROM pruned WHERE identity = p.identity) = ?1)
+                """, arguments: [user])
         {
             (found.count, found.last) = (try row.value(0), try row.value(1))
         }
-        prunedDeliveries.withLock { $0.keep(found, places, at: commits) }
+        prunedDeliveries.withLock { $0.keep(found, query, at: commits) }
         return found
     }
 
@@ -139,20 +141,27 @@ struct KnownPrunedDeliveries: Sendable {
         var last: Int64?
     }
 
+    /// What was counted.
+    struct Query: Hashable {
+        var destinations: [Int64]
+        /// Whose; `nil`: everybody's.
+        var user: Int64?
+    }
+
     /// The last commit that changed it.
     var touched = 0
-    /// By the destinations, with how many commits there were before it was counted.
-    private var counted: [[Int64]: (deliveries: Deliveries, commits: Int)] = [:]
+    /// With how many commits there were before it was counted.
+    private var counted: [Query: (deliveries: Deliveries, commits: Int)] = [:]
 
-    func known(_ destinations: [Int64]) -> Deliveries? {
-        counted[destinations].flatMap { $0.commits >= touched ? $0.deliveries : nil }
+    func known(_ query: Query) -> Deliveries? {
+        counted[query].flatMap { $0.commits >= touched ? $0.deliveries : nil }
     }
 
     /// Keeps what was counted.
     ///
     /// - Parameter commits: how many there were before it was counted.
-    mutating func keep(_ found: Deliveries, _ destinations: [Int64], at commits: Int) {
+    mutating func keep(_ found: Deliveries, _ query: Query, at commits: Int) {
         counted = counted.filter { $0.value.commits >= touched }
-        counted[destinations] = (found, commits)
+        counted[query] = (found, commits)
     }
 }

@@ -33,21 +33,49 @@ struct ReadingTally: StoreTally {
         var oldest = Int64.max
     }
 
+    /// How the readings of one person stand that are certainly theirs; see ``OwnReadings``.
+    struct Person: Sendable {
+        /// Readings, by the code of their kind.
+        var kinds: [Int64: Int] = [:]
+        /// Readings, by device.
+        var devices: [Int64: Int] = [:]
+        /// By destination, of all their readings.
+        var places: [Int64: Counts] = [:]
+        /// The same at all destinations that were not removed.
+        var anywhere = Counts()
+
+        fileprivate func plus(_ other: Person) -> Person {
+            var sum = self
+            sum.kinds.merge(other.kinds, uniquingKeysWith: +)
+            sum.devices.merge(other.devices, uniquingKeysWith: +)
+            sum.places.merge(other.places) { $0.plus($1) }
+            sum.anywhere = anywhere.plus(other.anywhere)
+            return sum
+        }
+    }
+
     /// What decides on how a reading counts besides its own rows.
     struct Rules: Sendable, Hashable {
         /// Destinations that were removed.
         var removed: Set<Int64>
         /// Those that can hold something.
         var holds: [Int64: DeviceHolds]
+        /// Devices that people share by slots.
+        var shared: Set<Int64>
 
         init(_ db: Database) throws {
             let (destinations, common) = (try ReadingStore.destinations(db), try DeviceHolds.Common(db))
-            self.init(destinations, try destinations.map { ($0.key, try DeviceHolds(db, $0, common)) })
+            try self.init(db, destinations, try destinations.map { ($0.key, try DeviceHolds(db, $0, common)) })
         }
 
-        init(_ holds: HoldRules) { self.init(holds.destinations, holds.devices.map { ($0, $1) }) }
+        init(_ db: Database, _ holds: HoldRules) throws {
+            try self.init(db, holds.destinations, holds.devices.map { ($0, $1) })
+        }
 
-        private init(_ destinations: [StoredDestination], _ devices: [(DestinationKey, DeviceHolds)]) {
+        private init(
+            _ db: Database, _ destinations: [StoredDestination], _ devices: [(DestinationKey, DeviceHolds)]
+        ) throws {
+            shared = try OwnReadings.sharedDevices(db)
             removed = Set(destinations.filter { $0.state == .removed }.map(\.key.rawValue))
             holds = Dictionary(uniqueKeysWithValues: devices.filter { !$1.holdsNothing }.map { ($0.rawValue, $1) })
         }
@@ -57,6 +85,8 @@ struct ReadingTally: StoreTally {
     var kinds: [Int64: Int] = [:]
     /// Readings, by device.
     var devices: [Int64: Int] = [:]
+    /// By person.
+    var people: [Int64: Person] = [:]
     /// Readings that are never delivered.
     var excluded = 0
     /// By destination.
@@ -73,6 +103,7 @@ struct ReadingTally: StoreTally {
     mutating func add(_ other: ReadingTally) {
         kinds.merge(other.kinds, uniquingKeysWith: +)
         devices.merge(other.devices, uniquingKeysWith: +)
+        people.merge(other.people) { $0.plus($1) }
         excluded += other.excluded
         places.merge(other.places) { $0.plus($1) }
         anywhere = anywhere.plus(other.anywhere)
@@ -88,8 +119,9 @@ struct ReadingTally: StoreTally {
         let rows = try PreparedStatement(
             db,
             """
-            SELECT key, kind, device, record_exclusion IS NOT NULL OR time_exclusion IS NOT NULL FROM reading
-            WHERE key BETWEEN ? AND ? ORDER BY key
+            SELECT key, kind, device, record_exclusion IS NOT NULL OR time_exclusion IS NOT NULL, user,
+                CASE time_exclusion WHEN \(Exclusion.otherUser.code) THEN 2 ELSE time_exclusion IS NOT NULL END
+            FROM reading WHERE key BETWEEN ? AND ? ORDER BY key
             """)
         let outbox = try PreparedStatement(
             db,
@@ -105,21 +137,58 @@ struct ReadingTally: StoreTally {
             rows.reset()
             outbox.reset()
         }
-        var course = Course(rules: rules)
+        var (course, run) = (Course(rules: rules), Run())
         var isMore = try outbox.next()
         while try rows.next() {
-            let (key, device) = (rows.int(0), rows.int(2))
-            kinds[rows.int(1), default: 0] += 1
-            devices[device, default: 0] += 1
+            let (key, device, user) = (rows.int(0), rows.int(2), rows.int(4))
+            let isOwn = rows.int(5) == 0 || rows.int(5) == 1 && !rules.shared.contains(device)
+            run.take(kind: rows.int(1), device: device, user: user, isOwn: isOwn, into: &self)
             excluded += Int(rows.int(3))
-            var states: OutboxStates = []
+            var (states, delivery): (OutboxStates, Int64?) = ([], nil)
             while isMore, outbox.int(0) <= key {
-                if outbox.int(0) == key { states.formUnion(course.take(outbox, device, into: &self)) }
+                if outbox.int(0) == key {
+                    let taken = course.take(outbox, device, into: &self)
+                    states.formUnion(taken.states)
+                    delivery = max(delivery ?? .min, taken.delivery ?? .min)
+                    run.places[outbox.int(1), default: Counts()].add(taken.own, taken.ownDelivery)
+                }
                 isMore = try outbox.next()
             }
-            anywhere.add(states)
+            let last = delivery.flatMap { $0 == .min ? nil : $0 }
+            anywhere.add(states, last)
+            run.anywhere.add(states, last)
         }
         course.end(&self)
+        run.end(&self)
+    }
+
+    /// Readings that follow one another are mostly of one kind, device and person.
+    private struct Run {
+        private var kind: Int64 = 0
+        private var device: Int64 = 0
+        private var user: Int64 = 0
+        private var isOwn = false
+        private var count = 0
+        var places: [Int64: Counts] = [:]
+        var anywhere = Counts()
+
+        mutating func take(kind: Int64, device: Int64, user: Int64, isOwn: Bool, into tally: inout ReadingTally) {
+            if kind != self.kind || device != self.device || user != self.user || isOwn != self.isOwn {
+                end(&tally)
+                (self.kind, self.device, self.user, self.isOwn) = (kind, device, user, isOwn)
+            }
+            count += 1
+        }
+
+        mutating func end(_ tally: inout ReadingTally) {
+            guard count > 0 else { return }
+            tally.kinds[kind, default: 0] += count
+            tally.devices[device, default: 0] += count
+            var person = Person(places: places, anywhere: anywhere)
+            if isOwn { (person.kinds, person.devices) = ([kind: count], [device: count]) }
+            tally.people[user] = tally.people[user]?.plus(person) ?? person
+            (count, places, anywhere) = (0, [:], Counts())
+        }
     }
 
     /// Where the walk along the outbox is: neighbours are mostly of one target.
@@ -131,8 +200,17 @@ struct ReadingTally: StoreTally {
 
         init(rules: Rules) { self.rules = rules }
 
-        /// - Returns: the row's state, unless its destination was removed.
-        mutating func take(_ row: PreparedStatement, _ device: Int64, into tally: inout ReadingTally) -> OutboxStates {
+        /// What a row says.
+        struct Taken {
+            /// Its state and time of delivery.
+            var own: OutboxStates
+            var ownDelivery: Int64?
+            /// The same, unless its destination was removed.
+            var states: OutboxStates = []
+            var delivery: Int64?
+        }
+
+        mutating func take(_ row: PreparedStatement, _ device: Int64, into tally: inout ReadingTally) -> Taken {
             let (place, state, deliveredAt) = (row.int(1), OutboxStates(of: row.int(2)), row.optionalInt(3))
             tally.places[place, default: Counts()].add(state, deliveredAt)
             if state == .waiting {
@@ -150,9 +228,9 @@ struct ReadingTally: StoreTally {
                     }
                 }
             }
-            guard !rules.removed.contains(place) else { return [] }
-            tally.anywhere.add([], deliveredAt)
-            return state
+            var taken = Taken(own: state, ownDelivery: deliveredAt)
+            if !rules.removed.contains(place) { (taken.states, taken.delivery) = (state, deliveredAt) }
+            return taken
         }
 
         mutating func end(_ tally: inout ReadingTally) {
@@ -185,16 +263,17 @@ struct FrameTally: StoreTally {
 
 /// What was counted in the blocks of a table, each until one of its rows changes.
 struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
-    /// What was counted.
+    /// What was counted, by level.
     struct Counted: Sendable {
-        var blocks: [Int64: Tally] = [:]
-        /// In parts of blocks that have changed.
-        var parts: [Int64: Tally] = [:]
+        private(set) var levels: [[Int64: Tally]] = RowBlock.Level.allCases.map { _ in [:] }
 
-        var isEmpty: Bool { blocks.isEmpty && parts.isEmpty }
+        subscript(_ level: RowBlock.Level) -> [Int64: Tally] {
+            get { levels[level.rawValue] }
+            set { levels[level.rawValue] = newValue }
+        }
     }
 
-    /// The last commits that changed a block or part, and with how many commits there were before they were counted.
+    /// The last commits that changed a block, and with how many commits there were before it was counted.
     private struct Numbered: Sendable {
         var counted: [Int64: (tally: Tally, commits: Int)] = [:]
         var touched: [Int64: Int] = [:]
@@ -212,12 +291,11 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     private static var mostParts: Int { 512 }
 
     private var rules: Rules?
-    private var blocks = Numbered()
-    private var parts = Numbered()
+    private var levels = RowBlock.Level.allCases.map { _ in Numbered() }
     private var allTouched = 0
 
     /// Whether anything was counted.
-    var isBegun: Bool { !blocks.counted.isEmpty }
+    var isBegun: Bool { !levels[RowBlock.Level.block.rawValue].counted.isEmpty }
 
     /// Notes what a commit has changed.
     ///
@@ -230,29 +308,24 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
             return
         }
         for part in changed {
-            parts.touched[part] = commit
-            blocks.touched[RowBlock.number(ofPart: part)] = commit
+            for level in RowBlock.Level.allCases {
+                levels[level.rawValue].touched[level.number(ofPart: part)] = commit
+            }
         }
     }
 
-    /// What is known of a block.
-    func known(_ block: Int64, _ rules: Rules) -> Tally? {
-        self.rules == rules && knows(block) ? blocks.counted[block]?.tally : nil
+    /// What is known of one.
+    func known(_ number: Int64, at level: RowBlock.Level, _ rules: Rules) -> Tally? {
+        self.rules == rules && knows(number, at: level) ? levels[level.rawValue].counted[number]?.tally : nil
     }
 
-    /// What is known of a part.
-    func known(part: Int64, _ rules: Rules) -> Tally? {
-        self.rules == rules && knows(part: part) ? parts.counted[part]?.tally : nil
+    /// Whether no commit has changed one since it was counted.
+    func knows(_ number: Int64, at level: RowBlock.Level) -> Bool {
+        levels[level.rawValue].knows(number, sinceAllChanged: allTouched)
     }
 
-    /// Whether no commit has changed a block since it was counted.
-    func knows(_ block: Int64) -> Bool { blocks.knows(block, sinceAllChanged: allTouched) }
-
-    /// Whether no commit has changed a part since it was counted.
-    func knows(part: Int64) -> Bool { parts.knows(part, sinceAllChanged: allTouched) }
-
-    /// Whether a block changes: its rows will be counted again soon.
-    func changes(_ block: Int64) -> Bool { blocks.touched[block] != nil }
+    /// Whether one changes: its rows will be counted again soon.
+    func changes(_ number: Int64, at level: RowBlock.Level) -> Bool { levels[level.rawValue].touched[number] != nil }
 
     /// Keeps what was counted.
     ///
@@ -260,11 +333,13 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     mutating func keep(_ counted: Counted, _ rules: Rules, at commits: Int) {
         if self.rules != rules {
             self.rules = rules
-            (blocks.counted, parts.counted) = ([:], [:])
+            for level in levels.indices { levels[level].counted = [:] }
         }
-        if parts.counted.count + counted.parts.count > Self.mostParts { parts.counted = [:] }
-        blocks.keep(counted.blocks, at: commits)
-        parts.keep(counted.parts, at: commits)
+        let part = RowBlock.Level.part
+        if levels[part.rawValue].counted.count + counted[part].count > Self.mostParts {
+            levels[part.rawValue].counted = [:]
+        }
+        for level in RowBlock.Level.allCases { levels[level.rawValue].keep(counted[level], at: commits) }
     }
 }
 
@@ -273,7 +348,7 @@ extension ReadingStore {
     ///
     /// - Parameter commits: how many commits there were before `db` began to read.
     func readingTally(_ db: Database, _ holds: HoldRules? = nil, at commits: Int) throws -> ReadingTally {
-        let rules = try holds.map { ReadingTally.Rules($0) } ?? ReadingTally.Rules(db)
+        let rules = try holds.map { try ReadingTally.Rules(db, $0) } ?? ReadingTally.Rules(db)
         return try tally(db, "reading", countedReadings, rules, at: commits) { try ReadingTally(db, $0, rules) }
     }
 
@@ -298,43 +373,41 @@ extension ReadingStore {
     ) throws -> Tally {
         let next = try PreparedStatement(db, "SELECT key FROM \(table) WHERE key >= ? ORDER BY key LIMIT 1")
         defer { next.reset() }
-        var (sum, fresh) = (Tally(), CountedBlocks<Tally, Rules>.Counted())
-        var first = Int64.min
-        while true {
-            next.bind(1, first)
-            guard let key = try next.firstInt() else { break }
-            let block = RowBlock.number(of: key)
-            if let known = counted.withLock({ $0.known(block, rules) }) {
-                sum.add(known)
-            } else {
-                let tally = try self.tally(of: block, counted, rules, into: &fresh.parts, count)
-                fresh.blocks[block] = tally
-                sum.add(tally)
-            }
-            let last = RowBlock.keys(block).upperBound
-            guard last < .max else { break }
-            first = last + 1
-        }
-        if !fresh.isEmpty { counted.withLock { [fresh] in $0.keep(fresh, rules, at: commits) } }
+        var fresh = CountedBlocks<Tally, Rules>.Counted()
+        let sum = try tally(of: Int64.min...Int64.max, .region, next, counted, rules, into: &fresh, count)
+        counted.withLock { [fresh] in $0.keep(fresh, rules, at: commits) }
         return sum
     }
 
+    /// Adds up what there is of a level.
     private func tally<Tally: StoreTally, Rules: Hashable & Sendable>(
-        of block: Int64, _ counted: borrowing Mutex<CountedBlocks<Tally, Rules>>, _ rules: Rules,
-        into parts: inout [Int64: Tally], _ count: (ClosedRange<Int64>) throws -> Tally
+        of keys: ClosedRange<Int64>, _ level: RowBlock.Level, _ next: PreparedStatement,
+        _ counted: borrowing Mutex<CountedBlocks<Tally, Rules>>, _ rules: Rules,
+        into fresh: inout CountedBlocks<Tally, Rules>.Counted, _ count: (ClosedRange<Int64>) throws -> Tally
     ) throws -> Tally {
-        guard counted.withLock({ $0.changes(block) }) else { return try count(RowBlock.keys(block)) }
         var sum = Tally()
-        for part in RowBlock.parts(block) {
-            if let known = counted.withLock({ $0.known(part: part, rules) }) {
+        var first = keys.lowerBound
+        while true {
+            next.bind(1, first)
+            guard let key = try next.firstInt(), key <= keys.upperBound else { return sum }
+            let number = level.number(of: key)
+            let own = level.keys(number)
+            if let known = counted.withLock({ $0.known(number, at: level, rules) }) {
                 sum.add(known)
             } else {
-                let tally = try count(RowBlock.Part.keys(part))
-                parts[part] = tally
+                let isCounted = level == .block && !counted.withLock { $0.changes(number, at: level) }
+                let tally =
+                    if let lower = level.lower, !isCounted {
+                        try self.tally(of: own, lower, next, counted, rules, into: &fresh, count)
+                    } else {
+                        try count(own)
+                    }
+                fresh[level][number] = tally
                 sum.add(tally)
             }
+            guard own.upperBound < keys.upperBound else { return sum }
+            first = own.upperBound + 1
         }
-        return sum
     }
 }
 

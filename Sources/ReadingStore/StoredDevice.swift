@@ -21,8 +21,8 @@ public struct StoredDevice: Sendable, Hashable {
     public var clock: ClockComparison?
     /// How fast its clock gains (positive) or loses, in parts per million, since it was last set; nil before a day of comparisons.
     public var driftPartsPerMillion: Double?
-    /// The newest record of its current sequence epoch.
-    public var lastRecord: LastRecord?
+    /// The number of the newest record of its current sequence epoch.
+    public var lastSequence: UInt16?
     /// The current sequence epoch, from 0.
     public var sequenceEpoch: Int
     /// How many readings are stored of it.
@@ -69,7 +69,7 @@ extension ReadingStore {
                     batteryPercent: (try row.value(4) as Int64?).map { UInt8(truncatingIfNeeded: $0) },
                     clock: epochs.newest,
                     driftPartsPerMillion: epochs.driftPartsPerMillion,
-                    lastRecord: try Self.lastRecord(db, device: key, epoch: try row.value(5)),
+                    lastSequence: try Self.newestRecord(db, device: key, epoch: try row.value(5))?.sequence,
                     sequenceEpoch: try row.value(5),
                     readings: counts[key] ?? 0, user: user)
             )

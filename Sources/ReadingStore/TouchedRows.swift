@@ -42,21 +42,21 @@ final class TouchedRows: @unchecked Sendable {
         _ = sqlite3_preupdate_hook(db.sqliteConnection, nil, nil)
         defer { watch(db) }
         for range in readings {
-            let first = RowBlock.Part.number(of: range.lowerBound)
-            for part in first...RowBlock.Part.number(of: range.upperBound) { parts?.readings.insert(part) }
+            let first = RowBlock.Level.part.number(of: range.lowerBound)
+            for part in first...RowBlock.Level.part.number(of: range.upperBound) { parts?.readings.insert(part) }
         }
         return try change()
     }
 
     private func touch(reading key: Int64) {
-        let part = RowBlock.Part.number(of: key)
+        let part = RowBlock.Level.part.number(of: key)
         guard part != lastReading else { return }
         lastReading = part
         parts?.readings.insert(part)
     }
 
     private func touch(frame key: Int64) {
-        let part = RowBlock.Part.number(of: key)
+        let part = RowBlock.Level.part.number(of: key)
         guard part != lastFrame else { return }
         lastFrame = part
         parts?.frames.insert(part)
@@ -81,33 +81,28 @@ final class TouchedRows: @unchecked Sendable {
 
 /// Rows whose keys are next to each other: what is counted in them is remembered until one of them changes.
 enum RowBlock {
-    /// How many keys a block has, as a power of two: counting one takes some milliseconds, and ten million readings have two
-    /// thousand.
-    private static let bits: Int64 = 12
+    /// How large blocks are whose sums are remembered, from the smallest on.
+    ///
+    /// Where rows change, a block is counted by its parts: a new reading is in the newest of them. To count a block takes some
+    /// milliseconds. Ten million readings have two thousand blocks, so sixteen of them are a group, and sixteen groups a region.
+    enum Level: Int, CaseIterable, Sendable {
+        case part, block, group, region
 
-    /// A sixteenth of a block. Where rows change, a block is counted by its parts: a new reading is in the newest of them.
-    enum Part {
-        fileprivate static let bits: Int64 = 8
+        /// How many keys it has, as a power of two.
+        fileprivate var bits: Int64 { 8 + 4 * Int64(rawValue) }
 
-        static func number(of key: Int64) -> Int64 { key >> bits }
+        /// The level below.
+        var lower: Level? { Level(rawValue: rawValue - 1) }
 
-        /// The keys of a part.
-        static func keys(_ number: Int64) -> ClosedRange<Int64> { RowBlock.keys(number, bits) }
-    }
+        func number(of key: Int64) -> Int64 { key >> bits }
 
-    static func number(of key: Int64) -> Int64 { key >> bits }
+        /// The number of what a part belongs to.
+        func number(ofPart part: Int64) -> Int64 { part >> (bits - Level.part.bits) }
 
-    /// The block of a part.
-    static func number(ofPart part: Int64) -> Int64 { part >> (bits - Part.bits) }
-
-    /// The keys of a block.
-    static func keys(_ number: Int64) -> ClosedRange<Int64> { keys(number, bits) }
-
-    /// The numbers of a block's parts.
-    static func parts(_ number: Int64) -> ClosedRange<Int64> { keys(number, bits - Part.bits) }
-
-    private static func keys(_ number: Int64, _ bits: Int64) -> ClosedRange<Int64> {
-        let first = number << bits
-        return first...(first | ((1 << bits) - 1))
+        /// The keys of one with this number.
+        func keys(_ number: Int64) -> ClosedRange<Int64> {
+            let first = number << bits
+            return first...(first | ((1 << bits) - 1))
+        }
     }
 }

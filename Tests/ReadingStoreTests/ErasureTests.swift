@@ -58,7 +58,7 @@ struct ErasureTests {
             ConnectedSource(provider: "accuchek_ble", status: .connected), user: person.key)
         try await harness.store.eraseUser(person.key)
         let device = try #require(try await harness.store.devices().first)
-        #expect(!device.isPaired && !device.isProven && device.readings == 0 && device.lastRecord == nil)
+        #expect(!device.isPaired && !device.isProven && device.readings == 0 && device.lastSequence == nil)
         #expect(device.description.address == Build.device().address)
         let current = try await harness.store.currentUser()
         #expect(current.clientUserID.isEmpty && current.serverUserID == nil && current.timeZone == "Europe/Berlin")

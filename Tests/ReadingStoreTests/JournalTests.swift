@@ -349,7 +349,7 @@ struct JournalTests {
         #expect(devices.count == 1)
         #expect(devices[0].readings == 3)
         #expect(devices[0].addresses.count == 3)
-        #expect(devices[0].lastRecord?.sequence == 3)
+        #expect(devices[0].lastSequence == 3)
         #expect(try await harness.store.verify().isEmpty)
     }
 
@@ -369,7 +369,7 @@ struct JournalTests {
         #expect(device.batteryPercent == 80)
         #expect(device.clock?.differenceSeconds == 309)
         #expect(abs((device.driftPartsPerMillion ?? 0) - 10.4) < 0.1)
-        #expect(device.lastRecord?.sequence == 11)
+        #expect(device.lastSequence == 11)
     }
 
     @Test("a bond is remembered with its times, and by itself is no contact")
@@ -405,7 +405,7 @@ struct JournalTests {
         }
         let after = try #require(await harness.store.devices().first)
         #expect(after.description == before.description && after.lastSeen == before.lastSeen)
-        #expect(after.readings == 2 && after.lastRecord == before.lastRecord && after.sequenceEpoch == 0)
+        #expect(after.readings == 2 && after.lastSequence == before.lastSequence && after.sequenceEpoch == 0)
         #expect(try await harness.store.pairings().count == 1)
     }
 

@@ -1,3 +1,4 @@
+import GRDB
 import HealthReadings
 import Synchronization
 import TestSupport
@@ -12,8 +13,16 @@ struct TallyTests {
         var statistics: [StoreStatistics] = []
         var groups: [[OutboxGroup]] = []
         var devices: [Int] = []
+        var people: [PersonCounts] = []
+        var theirDevices: [[Int]] = []
 
         init(_ store: ReadingStore) async throws {
+            for user in try await store.users() {
+                for place in try await [nil] + store.destinations().map({ Optional.some($0.key) }) {
+                    people.append(try await store.counts(of: user.key, at: place))
+                }
+                theirDevices.append(try await store.devices(of: user.key).map(\.device.readings))
+            }
             devices = try await store.devices().map(\.readings)
             let places = try await store.destinations().map(\.key)
             // Before anything was counted, groups are asked of the outbox itself.
@@ -112,6 +121,44 @@ struct TallyTests {
         }
     }
 
+    /// What a person has, walked along row by row.
+    private static func walked(_ store: ReadingStore, _ user: UserKey) async throws -> PersonCounts {
+        try await store.read { db in
+            let queued = """
+                outbox WHERE user = \(user.rawValue) AND destination IN (SELECT key FROM destination WHERE state <> \(destination: .removed))
+                """
+            let pruned = """
+                pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
+                WHERE r.user = \(user.rawValue) AND p.destination IN (SELECT key FROM destination WHERE state <> \(destination: .removed))
+                """
+            func count(_ column: String, _ sql: String) throws -> Int {
+                try Int.fetchOne(db, sql: "SELECT count(DISTINCT \(column)) FROM " + sql) ?? 0
+            }
+            var readings: [ReadingKind: Int] = [:]
+            for row in try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT r.kind, count(*) FROM reading AS r
+                    WHERE r.user = ? AND \(OwnReadings(db).condition) GROUP BY r.kind
+                    """, arguments: [user.rawValue])
+            {
+                readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
+            }
+            return PersonCounts(
+                readings: readings, waiting: try count("reading", "\(queued) AND state = \(outbox: .waiting)"),
+                delivered: try count("reading", "\(queued) AND state = \(outbox: .delivered)")
+                    + count("r.identity", "\(pruned) AND p.delivered_at IS NOT NULL"),
+                refused: try count("reading", "\(queued) AND state = \(outbox: .refused)"),
+                lastDelivery: try Int64.fetchOne(
+                    db,
+                    sql: """
+                        SELECT max(delivered_at) FROM (
+                            SELECT delivered_at FROM \(queued) UNION ALL SELECT p.delivered_at FROM \(pruned))
+                        """
+                ).map(Instant.init(microseconds:)))
+        }
+    }
+
     @Test("whatever happens, what is remembered is what counting everything anew gives", arguments: 1...8)
     func remembered(_ seed: UInt64) async throws {
         let harness = try await Harness()
@@ -120,6 +167,11 @@ struct TallyTests {
         for number in 0..<60 {
             try await Self.step(harness, &generator, number)
             let remembered = try await Counted(harness.store)
+            for user in try await harness.store.users().map(\.key) {
+                #expect(
+                    try await harness.store.counts(of: user) == Self.walked(harness.store, user), "after step \(number)"
+                )
+            }
             Self.forget(harness.store)
             #expect(try await Counted(harness.store) == remembered, "after step \(number)")
         }
@@ -129,7 +181,7 @@ struct TallyTests {
     @Test("a commit has only the blocks counted anew that it changed, and of them only the parts")
     func blocks() async throws {
         let harness = try await Harness()
-        let most = Int(RowBlock.keys(0).count)
+        let most = Int(RowBlock.Level.block.keys(0).count)
         for first in stride(from: 0, to: most + 100, by: 1000) {
             let frames = (first..<min(first + 1000, most + 100)).map { number in
                 Build.glucose(
@@ -139,26 +191,22 @@ struct TallyTests {
             try await harness.contact(frames)
         }
         func known() -> Set<Int64> {
-            harness.store.countedReadings.withLock { counted in Set((0..<3).filter { counted.knows($0) }) }
+            harness.store.countedReadings.withLock { counted in Set((0..<3).filter { counted.knows($0, at: .block) }) }
         }
-        func unknownParts(of block: Int64) -> [Int64] {
-            harness.store.countedReadings.withLock { counted in
-                RowBlock.parts(block).filter { !counted.knows(part: $0) }
-            }
-        }
+        // The newest readings are in the first part of the newest block.
+        func knowsNewestPart() -> Bool { harness.store.countedReadings.withLock { $0.knows(16, at: .part) } }
         #expect(known().isEmpty)
         #expect(try await harness.store.statistics().readings[.glucose] == most + 100)
-        #expect(known() == [0, 1] && unknownParts(of: 1).isEmpty)
+        #expect(known() == [0, 1] && knowsNewestPart())
         try await harness.contact([Build.glucose(60_000, "2026-11-20T10:00:00")])
-        // The newest reading is in the first part of the newest block.
-        #expect(known() == [0] && unknownParts(of: 1) == [RowBlock.parts(1).lowerBound])
+        #expect(known() == [0] && !knowsNewestPart())
         #expect(try await harness.store.statistics().readings[.glucose] == most + 101)
         #expect(known() == [0, 1])
         let user = try await harness.store.currentUser().key
         let oldest = try await harness.store.outboxBatch(
             user: user, resource: .glucose, provider: "accuchek_ble", limit: 1)
         try await harness.store.acknowledge(oldest.map(\.id), at: Build.instant("2026-11-21T11:00:00Z"))
-        #expect(!known().contains(RowBlock.number(of: try #require(oldest.first).id.reading)))
+        #expect(!known().contains(RowBlock.Level.block.number(of: try #require(oldest.first).id.reading)))
         #expect(try await harness.store.statistics().delivered == 1)
     }
 }

@@ -89,7 +89,7 @@ package struct KnownDevice: Sendable {
             .init("paired", .bool(isPaired)), .init("proven", .bool(isPaired && stored.isProven)),
             .init("last_seen", .optional(stored.lastSeen?.flooredToSecond.description)),
             .init("battery_percent", .optional(stored.batteryPercent)), .init("clock", clock),
-            .init("last_sequence", .optional(stored.lastRecord?.sequence)),
+            .init("last_sequence", .optional(stored.lastSequence)),
             .init("sequence_epoch", .integer(Int64(stored.sequenceEpoch))),
             .init("readings", .integer(Int64(stored.readings))), .init("provider", .string(description.provider)),
             .init("user", .optional(user)),
