@@ -1,0 +1,121 @@
+"""A gateway that runs on a state directory, and what it has used."""
+import json
+import os
+import pathlib
+import resource
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+SETTINGS = """\
+user: {client_user_id: anna, time_zone: Europe/Berlin}
+sync: {mode: manual}
+destinations:
+  - {name: archive, kind: influxdb, url: "http://127.0.0.1:9", database: home}
+"""
+
+
+def environment(state, **more):
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HEALTHRELAY_", "XDG_", "DBUS_"))}
+    return {**kept, "HEALTHRELAY_CONFIG": str(state / "settings.yaml"), "HEALTHRELAY_HTTP_LOCAL": "trusted", **more}
+
+
+def prepare(state):
+    """An empty state directory with its settings."""
+    state.mkdir(parents=True, mode=0o700)
+    (state / "settings.yaml").write_text(SETTINGS)
+
+
+def processor(pid):
+    """Seconds of the processor that a process has taken, to the nanosecond: its clock in the kernel's numbering."""
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+def children():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def run(state, *command):
+    """Runs a command: seconds of the processor, of it and its children, the most memory in bytes, and its standard output."""
+    read, write = os.pipe()
+    log = os.open(state / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    pid = os.posix_spawn(
+        command[0], [*map(str, command), "--state-dir", str(state)], environment(state, HEALTHRELAY_BLUETOOTH_ADAPTER="none"),
+        file_actions=[(os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_DUP2, log, 2), (os.POSIX_SPAWN_CLOSE, read)])
+    os.close(write)
+    os.close(log)
+    with os.fdopen(read) as output:
+        text = output.read()
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        log = (state / "log").read_text()[-1000:]
+        sys.exit(f"{command[1:3]}: status {os.waitstatus_to_exitcode(status)}: {log}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, text
+
+
+class Gateway:
+    def __init__(self, binary, state, bus=None):
+        self.binary, self.state = binary, state
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        more = {"DBUS_SYSTEM_BUS_ADDRESS": bus} if bus else {"HEALTHRELAY_BLUETOOTH_ADAPTER": "none"}
+        self.environment = environment(state, HEALTHRELAY_HTTP_LISTEN=f"127.0.0.1:{self.port}", **more)
+        self.token = ""
+        began = time.perf_counter()
+        with open(state / "log", "ab") as log:
+            self.process = subprocess.Popen([binary, "run", "--state-dir", str(state)], env=self.environment,
+                                            stdout=subprocess.DEVNULL, stderr=log)
+        self.pid = self.process.pid
+        while True:
+            try:
+                self.request("/health")
+                break
+            except OSError:
+                if self.process.poll() is not None:
+                    sys.exit(f"the gateway has ended: see {state}/log")
+                time.sleep(0.005)
+        self.started = (self.processor(), time.perf_counter() - began)
+        # A change from this machine needs the token of the session.
+        self.token = json.loads(self.request("/api/v1/session"))["csrf_token"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+    def request(self, path, body=None):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}", data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", "X-CSRF-Token": self.token})
+        with urllib.request.urlopen(request, timeout=600) as answer:
+            return answer.read()
+
+    def command(self, *arguments):
+        """The output of a command that goes through the gateway."""
+        return subprocess.run([self.binary, *arguments, "--state-dir", str(self.state)], env=self.environment, check=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+    def processor(self):
+        return processor(self.pid)
+
+    def memory(self):
+        """Private dirty and proportional memory, in bytes."""
+        found = {}
+        for line in pathlib.Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()[1:]:
+            name, size = line.split()[:2]
+            found[name] = int(size) * 1024
+        return found["Private_Dirty:"], found["Pss:"]
+
+    def used(self, work, count):
+        """The processor's seconds of one of `count` rounds of work: the gateway's, and those of commands."""
+        work()
+        before = self.processor() + children()
+        for _ in range(count):
+            work()
+        return (self.processor() + children() - before) / count
