@@ -6,9 +6,12 @@ import Synchronization
 
 /// Devices of one adapter as they appear, change and go: all of them, or those with certain addresses.
 ///
-/// Of the latter the bus sends what belongs to their own objects and nothing of strangers but that they came and went.
-/// Used by one task.
+/// Of a few addresses the bus sends what belongs to their own objects and nothing of strangers but that they came and
+/// went. Of many it sends the changes of every device, and the event loop drops those of strangers. Used by one task.
 final class DeviceWatch {
+    /// How many devices have a match rule each. A system bus allows 512 rules for all watches of a connection together.
+    static let mostRules = 64
+
     /// What happened to a device.
     struct Change: Sendable {
         enum Kind: Sendable, Hashable {
@@ -37,12 +40,14 @@ final class DeviceWatch {
     private let usable: ServiceLink.UsableAdapter
     /// Their 48 bits: who types an address does not know its type.
     private let addresses: Set<UInt64>?
+    /// Whether one match rule brings the changes of every device.
+    private let hasCommonRule: Bool
     private let logger: Logger
     private let subscription: DBusSubscription<Signal>
     private var devices: [String: DeviceObject] = [:]
     /// The paths of the devices that are watched, for the event loop to look at.
     private let paths: Paths
-    /// The paths whose properties' rule is on the bus; it stays there when the object goes, and may come again.
+    /// The paths whose changes the bus sends; the rule stays there when the object goes, and may come again.
     private var ruled: Set<String> = []
 
     private var connection: DBusConnection { usable.service.connection }
@@ -53,17 +58,22 @@ final class DeviceWatch {
         let (prefix, paths) = (usable.adapter.path + "/", Paths())
         self.usable = usable
         self.addresses = bits
+        hasCommonRule = bits.map { $0.count > Self.mostRules } ?? true
         self.logger = logger
         self.paths = paths
         subscription = DBusSubscription(usable.service.connection) { signal in
             if signal.isMember("org.freedesktop.DBus.Properties", "PropertiesChanged") {
-                return PropertyChange(signal).map { .changed(signal.path, $0, .systemClock) }
+                // Under a common rule strangers' changes come, too: not even a value is built of them.
+                let path = signal.path
+                guard bits == nil || paths.contains(path) else { return nil }
+                return PropertyChange(signal).map { .changed(path, $0, .systemClock) }
             }
             guard let path = signal.argument(0)?.objectPathValue, path.hasPrefix(prefix) else { return nil }
             if signal.isMember("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") {
                 guard bits == nil || paths.contains(path),
                     signal.argument(1)?.stringValues?.contains(BlueZName.device) ?? false
                 else { return nil }
+                paths.remove(path)
                 return .removed(path, .systemClock)
             }
             guard let properties = signal.argument(1).flatMap(ManagedObjects.interfaces)?[BlueZName.device] else {
@@ -72,6 +82,8 @@ final class DeviceWatch {
             if let bits {
                 let address = DeviceObject(path: path, properties, logger: logger).address
                 guard let address, bits.contains(address.bits) else { return nil }
+                // Here, so that no change behind this signal is taken for a stranger's.
+                paths.insert(path)
             }
             return .added(path, properties, .systemClock)
         }
@@ -83,7 +95,7 @@ final class DeviceWatch {
     func begin() async throws -> [Change] {
         let objects = DBusMatch(sender: BlueZName.service, interface: BlueZName.objectManager)
         do throws(DBusError) {
-            if addresses == nil {
+            if hasCommonRule {
                 // By no path namespace: see PeripheralWire.
                 try await subscription.add(
                     objects,
@@ -144,7 +156,6 @@ final class DeviceWatch {
         switch signal {
         case .added(let path, let properties, let instant): return try await add(path, properties, instant)
         case .removed(let path, let instant):
-            paths.remove(path)
             return devices.removeValue(forKey: path).map { Change(kind: .gone, device: $0, at: instant) }
         case .changed(let path, let change, let instant):
             guard var device = devices[path] else { return nil }
@@ -169,11 +180,13 @@ final class DeviceWatch {
         }
         paths.insert(path)
         if ruled.insert(path).inserted {
-            try await subscription.add(
-                DBusMatch(
-                    sender: BlueZName.service, path: path, interface: BlueZName.properties,
-                    member: "PropertiesChanged", arg0: BlueZName.device))
-            // What it said before the rule was on the bus.
+            if !hasCommonRule {
+                try await subscription.add(
+                    DBusMatch(
+                        sender: BlueZName.service, path: path, interface: BlueZName.properties,
+                        member: "PropertiesChanged", arg0: BlueZName.device))
+            }
+            // What it said before its changes were let through.
             if let current = await allProperties(of: path) {
                 device.apply(PropertyChange(changed: current), logger: logger)
             }
@@ -190,7 +203,7 @@ final class DeviceWatch {
     }
 }
 
-/// A set of object paths, changed by a watch and looked at by the event loop.
+/// A set of object paths, changed by a watch and by the event loop, which looks at it.
 private final class Paths: Sendable {
     private let paths = Mutex<Set<String>>([])
 

@@ -38,11 +38,14 @@ package final class TestBus: Sendable {
     /// - Parameters:
     ///   - folder: where a bus was before, to begin again at its address; `nil` for a new one.
     ///   - listen: where it listens instead of on a socket in its folder. It then lets everyone in.
-    package static func start(in folder: URL? = nil, listen: String? = nil) async throws -> TestBus {
+    ///   - matchRules: how many match rules a connection may have. A system bus allows 512.
+    package static func start(
+        in folder: URL? = nil, listen: String? = nil, matchRules: Int = 5000
+    ) async throws -> TestBus {
         let folder = try folder ?? makeFolder()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let file = folder.appendingPathComponent("bus.conf")
-        try configuration(listen ?? address(in: folder), isOpen: listen != nil)
+        try configuration(listen ?? address(in: folder), isOpen: listen != nil, matchRules: matchRules)
             .write(to: file, atomically: true, encoding: .utf8)
         let printed = folder.appendingPathComponent("printed")
         try Data().write(to: printed)
@@ -66,7 +69,7 @@ package final class TestBus: Sendable {
         }
     }
 
-    private static func configuration(_ listen: String, isOpen: Bool) -> String {
+    private static func configuration(_ listen: String, isOpen: Bool, matchRules: Int) -> String {
         """
         <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
          "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -83,7 +86,7 @@ package final class TestBus: Sendable {
           <limit name="max_incoming_bytes">1000000000</limit>
           <limit name="max_message_size">134217728</limit>
           <limit name="max_replies_per_connection">50000</limit>
-          <limit name="max_match_rules_per_connection">5000</limit>
+          <limit name="max_match_rules_per_connection">\(matchRules)</limit>
         </busconfig>
         """
     }

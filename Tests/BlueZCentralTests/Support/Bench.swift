@@ -18,9 +18,9 @@ struct Bench {
 
     init(
         powered: Bool? = true, adapter: String? = nil, limits: RadioLimits = .test,
-        rfkill: RFKill = RFKill(folder: "/nowhere")
+        rfkill: RFKill = RFKill(folder: "/nowhere"), matchRules: Int = 5000
     ) async throws {
-        bus = try await TestBus.start()
+        bus = try await TestBus.start(matchRules: matchRules)
         daemon = try await EmulatedDaemon.start(on: bus, powered: powered)
         radio = Self.radio(bus, adapter: adapter, limits: limits, rfkill: rfkill, log)
     }

@@ -1,0 +1,76 @@
+import GATTClient
+import HealthReadings
+import LibDBus
+import TestBus
+import TestSupport
+import Testing
+
+@testable import BlueZCentral
+
+@Suite("Many meters", .enabled(if: TestBus.isInstalled), .timeLimit(.minutes(5)))
+struct ManyMetersTests {
+    /// A clinic's meters, bonded, on a bus with the limits of a system bus.
+    private struct Clinic {
+        static let meters: UInt64 = 600
+
+        let bench: Bench
+        let paths: [String]
+        let addresses: [DeviceAddress]
+
+        init() async throws {
+            bench = try await Bench(matchRules: 512)
+            addresses = (0..<Self.meters).map { DeviceAddress(bits: 0xC000_0000_0000 + $0, kind: .random) }
+            var paths: [String] = []
+            for address in addresses { paths.append(try await Self.add(address, to: bench)) }
+            self.paths = paths
+        }
+
+        @discardableResult
+        static func add(_ address: DeviceAddress, to bench: Bench, rssi: Int16? = nil) async throws -> String {
+            try await bench.daemon.addDevice(
+                address.description, rssi: rssi, ["Paired": .bool(true), "Bonded": .bool(true)])
+        }
+    }
+
+    @Test("More meters than a connection may have match rules are all watched for, and strangers are not told of")
+    func watchesForAll() async throws {
+        let clinic = try await Clinic()
+        let bench = clinic.bench
+        var coming = bench.radio.peripherals(Set(clinic.addresses)).makeAsyncIterator()
+        try await until { await bench.daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        let stranger = try await bench.daemon.addDevice("5A:00:00:00:00:01")
+        try await bench.daemon.changeDevice(stranger, ["RSSI": .int16(-60)])
+        for number in [0, 300, 599] {
+            try await bench.daemon.changeDevice(clinic.paths[number], ["RSSI": .int16(-50)])
+            #expect(try await coming.next()?.advertisement.address == clinic.addresses[number])
+        }
+    }
+
+    @Test("One of many meters that the service forgot is told of when it comes again and is heard")
+    func tellsOfReturn() async throws {
+        let clinic = try await Clinic()
+        let (bench, address) = (clinic.bench, clinic.addresses[599])
+        var coming = bench.radio.peripherals(Set(clinic.addresses)).makeAsyncIterator()
+        try await bench.daemon.changeDevice(clinic.paths[599], ["RSSI": .int16(-50)])
+        #expect(try await coming.next()?.advertisement.address == address)
+        for _ in 0..<20 {
+            // No signal lies between: what the watch hears last decides.
+            try await bench.daemon.remove(clinic.paths[599])
+            let path = try await Clinic.add(address, to: bench)
+            try await bench.daemon.changeDevice(path, ["RSSI": .int16(-50)])
+            #expect(try await coming.next()?.advertisement.address == address)
+        }
+    }
+
+    @Test("Connections of many meters are followed")
+    func followsConnections() async throws {
+        let clinic = try await Clinic()
+        let bench = clinic.bench
+        var changes = bench.radio.connectionChanges(Set(clinic.addresses)).makeAsyncIterator()
+        for _ in clinic.addresses { #expect(try await changes.next()?.isConnected == false) }
+        try await bench.daemon.linkUp(clinic.paths[599])
+        let change = try await changes.next()
+        #expect(change?.isConnected == true)
+        #expect(change?.address == clinic.addresses[599])
+    }
+}
