@@ -9,14 +9,15 @@ import socket
 import struct
 import subprocess
 
-# A system bus: with the limits that the daemon has where its settings name none (512 match rules a connection).
+# As a system bus, it lets a connection have 512 match rules.
+RULES = os.environ.get("GROWTH_MATCH_RULES", "512")
 CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
-  <type>system</type>
   <listen>unix:path={folder}/bus</listen>
   <auth>EXTERNAL</auth>
   <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy>
+  <limit name="max_match_rules_per_connection">{rules}</limit>
 </busconfig>
 """
 CALL, RETURN, ERROR, SIGNAL = 1, 2, 3, 4
@@ -27,7 +28,7 @@ PATH, INTERFACE, MEMBER, ERROR_NAME, REPLY_SERIAL, DESTINATION, SENDER, SIGNATUR
 def start_daemon(folder):
     """Starts a private bus: its process and its address."""
     folder = pathlib.Path(folder)
-    (folder / "bus.conf").write_text(CONFIGURATION.format(folder=folder))
+    (folder / "bus.conf").write_text(CONFIGURATION.format(folder=folder, rules=RULES))
     daemon = subprocess.Popen(["dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--print-address=1"],
                               stdout=subprocess.PIPE, text=True)
     return daemon, daemon.stdout.readline().strip()

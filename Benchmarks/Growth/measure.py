@@ -389,12 +389,15 @@ def devices(binary, work):
                     before = gateway.processor()
                     done = ask("heard", number)
                     if not done["ended"]:
-                        sys.exit(f"meter {number} was not read: see {state}/log")
+                        note(f"{count} devices: meter {number} was heard and not read")
+                        break
                     time.sleep(0.5)
                     contacts.append(gateway.processor() - before)
                     took.append(done["seconds"])
-                found.setdefault("a contact with a meter that has one record", {})[count] = statistics.median(contacts)
-                note(f"{count} devices: a contact took {amount(statistics.median(took))}")
+                one = found.setdefault("a contact with a meter that has one record", {})
+                if contacts:
+                    one[count] = statistics.median(contacts)
+                    note(f"{count} devices: a contact took {amount(statistics.median(took))}")
     for name, values in found.items():
         if "devices" in name:
             growth(f"{name}, a device", {count: value / count for count, value in values.items()})
