@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// What a person has said about one kind of their readings.
 public struct Consent: Sendable, Hashable {
@@ -102,16 +103,37 @@ extension ReadingStore {
 
     /// The kinds that this gateway itself may show by a person's consent; `nil`: by everybody's.
     public func consentedKinds(of user: UserKey?) async throws -> Set<ReadingKind> {
-        try await read { db in
+        // Each event stream asks for each event.
+        let decisions = decisionCount
+        if let known = consentsKnown.withLock({ $0.kinds(of: user, at: decisions) }) { return known }
+        let kinds = try await read { db in
             let rules = try ConsentWords(db).holds(at: nil)
             let users = try user.map { [$0.rawValue] } ?? Int64.fetchAll(db, sql: "SELECT key FROM user")
             return Set(
                 ReadingKind.allCases.filter { kind in users.allSatisfy { rules.isGranted(user: $0, kind: kind.code) } })
         }
+        consentsKnown.withLock { $0.keep(kinds, of: user, at: decisions) }
+        return kinds
     }
 
     fileprivate static func consentStandard(_ db: Database) throws -> Bool {
         try lines(db, "consent.default").first != "denied"
+    }
+}
+
+/// The kinds that were consented to, and how many decisions there were before they were read.
+struct KnownConsents: Sendable {
+    private var decisions = 0
+    private var kinds: [UserKey?: Set<ReadingKind>] = [:]
+
+    func kinds(of user: UserKey?, at decisions: Int) -> Set<ReadingKind>? {
+        self.decisions == decisions ? kinds[user] : nil
+    }
+
+    mutating func keep(_ found: Set<ReadingKind>, of user: UserKey?, at decisions: Int) {
+        guard decisions >= self.decisions else { return }
+        if decisions > self.decisions { (self.decisions, kinds) = (decisions, [:]) }
+        kinds[user] = found
     }
 }
 

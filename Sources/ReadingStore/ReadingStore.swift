@@ -47,6 +47,7 @@ public final class ReadingStore: Sendable {
     let countedFrames = Mutex(CountedBlocks<FrameTally, Bool>())
     let prunedDeliveries = Mutex(KnownPrunedDeliveries())
     let statisticsKnown = Mutex(KnownStatistics())
+    let consentsKnown = Mutex(KnownConsents())
     private let readerGate = ReaderGate(limit: readers - 1)
     private static let readers = 4
     /// What pruned readings are recognised by; nil where nothing was pruned, or the key is not there.

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 import Testing
 
 @testable import ReadingStore
@@ -54,6 +55,24 @@ struct ConsentTests {
         try await store.setConsent(.glucose, granted: true, of: user, at: file)
         #expect(try await granted(at: file) == [.glucose, .bloodPressure])
         #expect(try await store.consentHistory(of: user).map(\.destination) == ["file", "file"])
+    }
+
+    @Test("what is shown is remembered while readings come, and read anew behind each word, standard and person")
+    func remembered() async throws {
+        let all = try await store.consentedKinds(of: nil)
+        try await harness.contact([Build.glucose(3, "2026-11-20T10:02:00")])
+        #expect(store.consentsKnown.withLock { $0.kinds(of: nil, at: store.decisionCount) } == all)
+        try await store.setConsent(.glucose, granted: false, of: user)
+        #expect(store.consentsKnown.withLock { $0.kinds(of: nil, at: store.decisionCount) } == nil)
+        #expect(try await store.consentedKinds(of: nil) == all.subtracting([.glucose]))
+        #expect(try await store.consentedKinds(of: user) == all.subtracting([.glucose]))
+        try await store.setConsent(.glucose, granted: true, of: user)
+        #expect(try await store.consentedKinds(of: user) == all)
+        try await store.setConsentStandard(granted: false)
+        #expect(try await store.consentedKinds(of: user) == [.glucose])
+        #expect(try await store.consentedKinds(of: nil) == [.glucose])
+        try await store.setPeople([StorePerson(clientUserID: "black_bear", timeZone: "Europe/Berlin", shares: [])])
+        #expect(try await store.consentedKinds(of: nil).isEmpty)
     }
 
     @Test("a denial wins: of everything over a grant to one, of one over a grant of everything, whichever came last")
