@@ -38,15 +38,15 @@ struct ClockEpochs {
     /// - Parameter zone: the user's where the contact is gone that an epoch was seen in.
     init(_ db: Database, device: Int64, until end: Int64 = .max, zone: ZoneRules?) throws {
         let rows = try Row.fetchAll(
-            db,
-            sql: """
-                SELECT key, correction_minutes, first_difference, difference, started_at, read_at,
-                    (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.started_at
-                        ORDER BY c.started_at DESC LIMIT 1),
-                    (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.read_at
-                        ORDER BY c.started_at DESC LIMIT 1)
-                FROM clock_epoch AS e WHERE device = ? AND started_at <= ? ORDER BY started_at DESC LIMIT ?
-                """, arguments: [device, end, Self.most])
+            try db.cachedStatement(
+                sql: """
+                    SELECT key, correction_minutes, first_difference, difference, started_at, read_at,
+                        (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.started_at
+                            ORDER BY c.started_at DESC LIMIT 1),
+                        (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.read_at
+                            ORDER BY c.started_at DESC LIMIT 1)
+                    FROM clock_epoch AS e WHERE device = ? AND started_at <= ? ORDER BY started_at DESC LIMIT ?
+                    """), arguments: [device, end, Self.most])
         epochs = try rows.map { row in
             func shown(_ difference: Int64, _ at: Instant, _ name: String?) -> Int64 {
                 // The comparison bounds what a damaged row may hold.

@@ -63,20 +63,20 @@ extension ReadingStore: DeviceMemory {
     static func newestRecord(_ db: Database, device: Int64, epoch: Int) throws -> (sequence: UInt16, baseTime: Int64?)?
     {
         let row = try Row.fetchOne(
-            db,
-            sql: """
-                SELECT sequence, base_time FROM (
-                    SELECT * FROM (
-                        SELECT sequence, base_time, 1 AS is_kept FROM reading INDEXED BY reading_sequence
-                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
-                        ORDER BY sequence DESC, key DESC LIMIT 1)
-                    UNION ALL
-                    SELECT * FROM (
-                        SELECT sequence, base_time, 0 FROM pruned INDEXED BY pruned_sequence
-                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
-                        ORDER BY sequence DESC, base_time DESC LIMIT 1)
-                ) ORDER BY sequence DESC, is_kept DESC LIMIT 1
-                """, arguments: [device, epoch])
+            try db.cachedStatement(
+                sql: """
+                    SELECT sequence, base_time FROM (
+                        SELECT * FROM (
+                            SELECT sequence, base_time, 1 AS is_kept FROM reading INDEXED BY reading_sequence
+                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
+                            ORDER BY sequence DESC, key DESC LIMIT 1)
+                        UNION ALL
+                        SELECT * FROM (
+                            SELECT sequence, base_time, 0 FROM pruned INDEXED BY pruned_sequence
+                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
+                            ORDER BY sequence DESC, base_time DESC LIMIT 1)
+                    ) ORDER BY sequence DESC, is_kept DESC LIMIT 1
+                    """), arguments: [device, epoch])
         return try row.map { (UInt16(truncatingIfNeeded: try $0.value(0) as Int64), try $0.value(1)) }
     }
 
@@ -100,11 +100,11 @@ extension ReadingStore: DeviceMemory {
                         WHERE device = ?1 AND sequence_epoch = ?2 AND sequence = p.sequence))
                 """, arguments: [device, epoch])
         let lastWasComplete = try Bool.fetchOne(
-            db,
-            sql: """
-                SELECT coalesce(is_complete, 0) FROM contact INDEXED BY contact_device
-                WHERE device = ? AND key < ? ORDER BY key DESC LIMIT 1
-                """, arguments: [device, contact])
+            try db.cachedStatement(
+                sql: """
+                    SELECT coalesce(is_complete, 0) FROM contact INDEXED BY contact_device
+                    WHERE device = ? AND key < ? ORDER BY key DESC LIMIT 1
+                    """), arguments: [device, contact])
         return LastRecord(
             sequence: newest.sequence, baseTime: newest.baseTime.map(WallTime.init(secondsSinceEpoch:)),
             count: count ?? 0,

@@ -78,9 +78,10 @@ extension ReadingStore {
 
     static func addresses(_ db: Database, device: Int64) throws -> [DeviceAddress] {
         try Row.fetchAll(
-            db,
-            sql: "SELECT address, address_kind FROM device_address WHERE device = ? ORDER BY last_seen DESC, address",
-            arguments: [device]
+            try db.cachedStatement(
+                sql: """
+                    SELECT address, address_kind FROM device_address WHERE device = ? ORDER BY last_seen DESC, address
+                    """), arguments: [device]
         ).compactMap { row in try DeviceAddress(bits: row.value(0), kind: row.value(1)) }
     }
 }
