@@ -74,7 +74,8 @@ extension ReadingStore {
         select.bind(1, name)
         defer { select.reset() }
         guard try select.next(), let text = select.text(0) else { return [] }
-        return text.split(separator: "\n").map(String.init)
+        // By octets: there may be a line for each of a thousand devices.
+        return text.utf8.split(separator: UInt8(ascii: "\n")).map { String(Substring($0)) }
     }
 
     /// Writes the lines of a setting; none: takes it out.

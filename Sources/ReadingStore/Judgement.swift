@@ -140,7 +140,7 @@ struct Judgement {
     private static func knownRules(_ db: Database) throws -> [Int64: String] {
         Dictionary(
             try ReadingStore.lines(db, setting).compactMap { line in
-                let parts = line.split(separator: " ", maxSplits: 1)
+                let parts = line.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1).map { Substring($0) }
                 return parts.count == 2 ? Int64(parts[0]).map { ($0, String(parts[1])) } : nil
             }
         ) { _, last in last }
