@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import socket
 import subprocess
@@ -39,21 +40,25 @@ def children():
 
 
 def run(state, *command):
-    """Runs a command: seconds of the processor, of it and its children, the most memory in bytes, and its standard output."""
-    read, write = os.pipe()
+    """Runs a command: seconds of the processor, of it and its children, and the most memory that it had, in bytes."""
     log = os.open(state / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     pid = os.posix_spawn(
         command[0], [*map(str, command), "--state-dir", str(state)], environment(state, HEALTHRELAY_BLUETOOTH_ADAPTER="none"),
-        file_actions=[(os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_DUP2, log, 2), (os.POSIX_SPAWN_CLOSE, read)])
-    os.close(write)
+        file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0), (os.POSIX_SPAWN_DUP2, log, 2)])
     os.close(log)
-    with os.fdopen(read) as output:
-        text = output.read()
-    _, status, usage = os.wait4(pid, 0)
+    most = 0
+    while True:
+        ended, status, usage = os.wait4(pid, os.WNOHANG)
+        if ended:
+            break
+        # Not ru_maxrss, which begins with what this process has.
+        found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
+        most = max(most, int(found[1]) * 1024 if found else 0)
+        time.sleep(0.01)
     if status:
-        log = (state / "log").read_text()[-1000:]
-        sys.exit(f"{command[1:3]}: status {os.waitstatus_to_exitcode(status)}: {log}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, text
+        text = (state / "log").read_text()[-1000:]
+        sys.exit(f"{command[1:3]}: status {os.waitstatus_to_exitcode(status)}: {text}")
+    return usage.ru_utime + usage.ru_stime, most
 
 
 class Gateway:
@@ -103,6 +108,14 @@ class Gateway:
 
     def processor(self):
         return processor(self.pid)
+
+    def settle(self):
+        """Waits until nothing is done for two seconds, a minute at most: seconds of the processor by then."""
+        used, end = -1.0, time.monotonic() + 60
+        while self.processor() - used > 0.01 and time.monotonic() < end:
+            used = self.processor()
+            time.sleep(2)
+        return self.processor()
 
     def memory(self):
         """Private dirty and proportional memory, in bytes."""

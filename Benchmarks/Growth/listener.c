@@ -1,4 +1,4 @@
-// The floor: a plain libdbus program that waits for its meters, or lists every device near, by the match rules that the gateway has.
+// The floor: a plain libdbus program that waits for its meters, or lists every device near, by the match rules of the gateway.
 //
 //   listener wait ADDRESS...    the ObjectManager's signals, and the changes of the devices with these addresses
 //   listener search             the changes of all devices, too

@@ -48,8 +48,8 @@ def kilobytes(octets):
 def row(work, size, ours, beside="–", ratio=None, bar=None):
     size = f"{size:,}" if isinstance(size, int) else size
     kept = "–" if ratio is None or bar is None else "yes" if ratio <= bar else "no"
-    print(f"| {work} | {size} | {ours} | {beside} | {'–' if ratio is None else f'{ratio:.2f}'} | {'–' if bar is None else bar} | "
-          f"{kept} |", flush=True)
+    ratio, bar = "–" if ratio is None else f"{ratio:.2f}", "–" if bar is None else bar
+    print(f"| {work} | {size} | {ours} | {beside} | {ratio} | {bar} | {kept} |", flush=True)
 
 
 def growth(work, found, show=amount, bar=LINEAR):
@@ -94,7 +94,8 @@ def imports(binary, work):
     for step in [0, *STEPS]:
         export = work / "export.xml"
         subprocess.run([sys.executable, HERE.parent / "Import" / "generate.py", export, str(5 * step or 0.05)], check=True)
-        elements = export.read_text().count("<Record ")
+        with open(export) as file:
+            elements = sum("<Record " in line for line in file)
         used[elements], memory[elements] = rounds(work, step, binary, "import", export)
     growth("`import` of an export of Apple Health, an element", apiece(used))
     growth("`import`, the most memory", without_first(memory), megabytes)
@@ -108,7 +109,7 @@ def rounds(work, step, *command):
     for number in range(3 if step < 16 else 1):
         state = work / f"state-{number}"
         prepare(state)
-        found.append(run(state, *command)[:2])
+        found.append(run(state, *command))
     return statistics.median(each[0] for each in found), max(each[1] for each in found)
 
 
@@ -223,7 +224,8 @@ def streams(binary, work):
         row("event streams, an event to a stream", count, amount(ours[count]), f"asyncio: {amount(peer[count])}",
             ours[count] / peer[count], FLOOR)
     for count in SIZES[1:]:
-        row("event streams, an event to a stream", count, amount(ours[count]), f"1: {amount(ours[1])}", ours[count] / ours[1], LINEAR)
+        row("event streams, an event to a stream", count, amount(ours[count]), f"1: {amount(ours[1])}", ours[count] / ours[1],
+            LINEAR)
     for count in SIZES:
         dirty, proportional = memory[count]
         row("event streams, private memory of a stream", count, f"{kilobytes(dirty)} dirty, {kilobytes(proportional)} Pss",
@@ -280,7 +282,8 @@ class Reader:
             return False
         if not head.startswith(b"HTTP/1.1 200"):
             sys.exit(f"a reader got {self.buffer[:200]}")
-        length = next((int(each.split(b":")[1]) for each in head.split(b"\r\n") if each.lower().startswith(b"content-length")), None)
+        fields = dict(each.lower().split(b": ", 1) for each in head.split(b"\r\n")[1:])
+        length = int(fields[b"content-length"]) if b"content-length" in fields else None
         if len(body) != length if length is not None else not body.endswith(b"\r\n0\r\n\r\n"):
             return False
         self.buffer = b""
@@ -346,33 +349,39 @@ def radio(work, meters):
             each.wait()
 
 
+# These tell of each device.
+LISTS = ["`devices`", "GET /api/v1/devices", "/metrics"]
+
+
 def devices(binary, work):
     counts = [10, MANY]
-    found = {}
+    found, unread = {}, []
     for count in counts:
         state = work / f"devices-{count}"
         prepare(state)
+        totals = {}
+        for meters in (1, count):
+            captures.write(work / "devices.btsnoop", meters, 0)
+            totals[meters], _ = rounds(work, 1, binary, "replay", work / "devices.btsnoop")
+        found.setdefault("`replay`, a first contact with each", {}).update(apiece(totals))
         # The same number of readings, whoever measured them.
-        records = captures.write(work / "devices.btsnoop", count, 12_000 // count)
-        before = run(state, binary, "replay", work / "devices.btsnoop")[0]
-        one = found.setdefault("replay of 12,000 records or more, a record", {})
-        one[count] = before / records
+        records = captures.write(work / "devices.btsnoop", count, max(0, 29_000 // count - 17))
+        run(state, binary, "replay", work / "devices.btsnoop")
         with radio(work, count) as (address, ask):
             starts = []
-            for _ in range(3):
+            for _ in range(4):
                 with Gateway(binary, state, address) as gateway:
-                    time.sleep(5)
                     # With what it does until it listens for all of its meters.
-                    starts.append(gateway.processor())
-            found.setdefault("start-up, until meters are listened for", {})[count] = statistics.median(starts)
+                    starts.append(gateway.settle())
+            found.setdefault("first start, with a new bond of each", {})[count] = starts[0]
+            found.setdefault("start-up, until meters are listened for", {})[count] = statistics.median(starts[1:])
             with Gateway(binary, state, address) as gateway:
-                time.sleep(5)
+                gateway.settle()
                 answer = json.loads(gateway.command("devices", "--json"))["devices"]
                 paired = sum(each["paired"] for each in answer)
                 if (len(answer), paired) != (count, count):
                     note(f"{count} devices: {len(answer)} are known, {paired} are paired")
                 note(f"{count} devices, {records} records: memory {[megabytes(each) for each in gateway.memory()]}")
-                # Once a minute, something reads or writes the store: counts that are remembered are remembered here, too.
                 for name, work_of in {
                     "`devices`": lambda: gateway.command("devices", "--json"),
                     "GET /api/v1/devices": lambda: gateway.request("/api/v1/devices"),
@@ -394,14 +403,18 @@ def devices(binary, work):
                     time.sleep(0.5)
                     contacts.append(gateway.processor() - before)
                     took.append(done["seconds"])
-                one = found.setdefault("a contact with a meter that has one record", {})
+                contact = "a contact with a meter that has one record"
                 if contacts:
-                    one[count] = statistics.median(contacts)
+                    found.setdefault(contact, {})[count] = statistics.median(contacts)
                     note(f"{count} devices: a contact took {amount(statistics.median(took))}")
+                else:
+                    unread.append((contact, count))
     for name, values in found.items():
-        if "devices" in name:
+        if name in LISTS:
             growth(f"{name}, a device", {count: value / count for count, value in values.items()})
-        growth(name, values, bar=None if "devices" in name else LINEAR)
+        growth(name, values, bar=None if name in LISTS else LINEAR)
+    for name, count in unread:
+        print(f"| {name} | {count:,} | it is not read | – | – | {LINEAR} | no |", flush=True)
 
 
 def strangers(binary, listener, work):
