@@ -17,7 +17,7 @@ TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosqui
 	vsmartcard-vpcd udev victoria-metrics
 FLEET_PACKAGES := mosquitto nats-server openssl postgresql rabbitmq-server
 
-.PHONY: help run fleet fleet-engine build docs test deb deb-previous test-deb test-upgrade test-home-assistant test-fleet test-fleet-short test-lab-13 test-arm64 soak soak-year test-release fuzz hostile sanitize bench bench-decade bench-growth format lint fixtures deps test-deps clean
+.PHONY: help run fleet fleet-engine build docs test deb deb-previous test-deb test-upgrade test-home-assistant test-fleet test-fleet-short test-lab-13 test-arm64 soak soak-year test-release fuzz hostile sanitize bench bench-decade bench-growth bench-idle bench-age format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, replay the recorded meters and deliver to a sandbox server, a file and an MQTT broker"
@@ -45,6 +45,8 @@ help:
 	@echo "make bench    measure speed and memory beside their floors"
 	@echo "make bench-decade  measure bytes and work with stores of a home that have grown for ten years (SIZES=\"10000 100000 1000000\";"
 	@echo "              10000000 takes another hour and 12 GB)"
+	@echo "make bench-idle  measure an idle gateway whose page is open, for an hour (MINUTES=60)"
+	@echo "make bench-age  all three: every table of Documentation/performance.md about age"
 	@echo "make bench-growth  measure how work grows with records, event streams, readers, devices and strangers that advertise"
 	@echo "              (half an hour; PARTS=\"devices strangers\")"
 	@echo "make docs     build the reference documentation of the library into .build/reference"
@@ -152,6 +154,11 @@ bench-decade: deps
 
 bench-growth: deps
 	@Benchmarks/Growth/run.sh $(PARTS)
+
+bench-idle: deps
+	@Benchmarks/Idle/run.sh $(MINUTES)
+
+bench-age: bench-decade bench-growth bench-idle
 
 format:
 	@$(SWIFT) format format -i -r -p Package.swift Sources Tests Benchmarks Examples

@@ -20,3 +20,5 @@ echo "== bytes (bar: written, 1.3 x a bare loop that commits at the same instant
 python3 Benchmarks/Decade/bytes/measure.py "$bin/decade-fill" "$bin/decade-bytes" "$bin/decade-floor"
 echo "== work at each size (bars: 1.5 x the smallest store, 3 x a bare query)"
 python3 Benchmarks/Decade/measure.py "$gateway" "$bin/decade-fill" "$folder" "$@"
+echo "== work on the whole store (bars: 2 x VACUUM INTO of the same file, 64 MB of memory)"
+python3 Benchmarks/Decade/whole.py "$gateway" "$folder" "$@"

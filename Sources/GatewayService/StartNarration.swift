@@ -19,7 +19,8 @@ final class StartNarration: Sendable {
     init(_ manager: ServiceManager?, _ logger: Logger) { (self.manager, self.logger) = (manager, logger) }
 
     func tell(_ progress: WorkProgress) {
-        manager?.notify("EXTEND_TIMEOUT_USEC=\(Self.patience)", "STATUS=\(progress.line)")
+        // Where it starts anew within a process that is up, it lives all the same.
+        manager?.notify("WATCHDOG=1", "EXTEND_TIMEOUT_USEC=\(Self.patience)", "STATUS=\(progress.line)")
         let isDue = logged.withLock { logged in
             let now = ContinuousClock.now
             if let logged, now - logged < Self.interval, progress.done != progress.total { return false }

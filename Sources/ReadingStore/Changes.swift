@@ -139,12 +139,6 @@ struct Changes {
             arguments: [number])
     }
 
-    /// Whether there is a note that readings were erased.
-    func notesErasure() throws -> Bool {
-        try PreparedStatement(db, "SELECT EXISTS (SELECT 1 FROM change WHERE kind = \(Kind.erased.rawValue))")
-            .firstInt() == 1
-    }
-
     /// Removes the seconds at which nothing came that is still there.
     func forgetSeconds() throws {
         try db.execute(

@@ -74,7 +74,6 @@ struct ContactState: Sendable {
         else { throw StoreError.unknown("contact \(contact)") }
         let zoneName: String = try row.value(3)
         guard let zone = ZoneRules.named(zoneName) else { throw StoreError.unknownTimeZone(zoneName) }
-        try PendingErasure.refuse(db, user: row.value(1))
         self.contact = contact
         device = try row.value(0)
         user = try row.value(1)

@@ -33,8 +33,8 @@ public struct ErasureAtDestination: Sendable, Hashable {
 extension ReadingStore {
     /// How many erasures, and moves of readings to another person, were committed since the store was opened.
     ///
-    /// It counts up before ``eraseUser(_:retracts:except:rewritesFiles:progress:)`` returns, and so before the erasure has come
-    /// through ``committedReadings()``: whoever keeps a copy of readings knows by it that the copy is out of date.
+    /// It counts up before ``eraseUser(_:retracts:except:rewritesFiles:progress:)`` returns, and so before the erasure has come through
+    /// ``committedReadings()``: whoever keeps a copy of readings knows by it that the copy is out of date.
     public var erasures: Int { erasureCount.withLock(\.self) }
 
     /// Says, in the database itself, that rows are gone and the files not yet written anew.
@@ -44,13 +44,11 @@ extension ReadingStore {
     /// in, sources and zones. It cannot be undone.
     ///
     /// Devices that are nobody else's stay known, without user and barred: no bond lets them be read before they are
-    /// paired anew. Sensors, which one person wears, do not stay. Where the person was the current user, one without a name is
-    /// from then on, in the zone that was in force.
+    /// paired anew. Sensors, which one person wears, do not stay. Where the person was the current user, one without a name is from then on, in the zone that was in force; a contact that goes on ends with
+    /// an error.
     ///
-    /// The rows go some hundred in a transaction, so that meters are read meanwhile. From the first on nothing is stored for
-    /// the person: a contact that goes on ends with an error, and keeps what its device still has. What isn't erased yet can be
-    /// read. An erasure that is cut short, by whatever, goes on when the store is opened next, before anything else is done
-    /// there; the person is the last to go. After them the file is written anew and the write-ahead log is emptied: a page
+    /// The rows go in one transaction, for which whatever else is to be stored waits: a person of millions of readings takes
+    /// minutes. After it the file is written anew and the write-ahead log is emptied: a page
     /// keeps octets of what once stood in it, whatever has been deleted since. Where that is cut short, it is done when
     /// the store is opened next. What the medium keeps below the file system is beyond this program.
     ///
@@ -61,129 +59,56 @@ extension ReadingStore {
     ///   - done: destinations that have erased the person themselves.
     ///   - rewritesFiles: whether the files are written anew; where not, the caller ends with ``finishErasure(progress:)``,
     ///     and if it never comes to that, the next opening does it.
-    ///   - progress: called after each transaction with how many rows of the store were looked at.
-    /// - Returns: what has gone since this was called.
+    ///   - progress: told how many rows of the store were looked at, of how many.
     /// - Throws: ``StoreError/unknown(_:)`` for a user the store does not know; ``StoreError/inputOutput(detail:)`` and
     ///   ``StoreError/tooLittleSpace(path:needed:free:)`` where the rows are gone and the files could not be written anew:
-    ///   the next opening does it; `CancellationError` between two transactions.
+    ///   the next opening does it; `CancellationError`, with which nothing has gone, unless the rows are gone already.
     @discardableResult
     public func eraseUser(
         _ user: UserKey, retracts: Bool = false, except done: Set<DestinationKey> = [],
         rewritesFiles: Bool = true, progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> Erasure {
-        let pending = PendingErasure(
-            user: user.rawValue, retracts: retracts, done: Set(done.map(\.rawValue)))
-        try await write(.erase) { [sealing] db in
-            // One whose row was changed can be erased, too.
-            guard try Self.user(db, sealing, where: "key = ?", [user.rawValue], isChecked: false) != nil else {
-                throw StoreError.unknown("user \(user.rawValue)")
-            }
-            try Self.keepKeys(db)
-            try pending.note(db)
-            try Self.erasePairings(db, of: user.rawValue, isCurrent: Self.isCurrent(db, user.rawValue))
-        } committed: { [self] in
-            // Each is made again from its row, and refused.
-            contacts.withLock { $0 = [:] }
+        let now = now()
+        let stopSwitch = StopSwitch(within: closing)
+        let erasure = try await withTaskCancellationHandler {
+            try await eraseRows(of: user, retracts: retracts, except: done, now, stopSwitch, progress)
+        } onCancel: {
+            stopSwitch.stop()
         }
-        let erasure = try await erase(pending, progress: progress)
         if rewritesFiles { try await rewriteFiles(progress: progress) }
         return erasure
     }
 
-    /// Goes on with erasures that were cut short.
-    ///
-    /// - Throws: what ``eraseUser(_:retracts:except:rewritesFiles:progress:)`` does.
-    func continueErasures(progress: @escaping StoreProgress.Handler) async throws {
-        for pending in try await read(PendingErasure.all) {
-            guard !pending.retracts || sealing.refusal == nil else {
-                logger.warning("a person's erasure goes on once the store's key is there")
-                continue
+    private func eraseRows(
+        of user: UserKey, retracts: Bool, except done: Set<DestinationKey>, _ now: Instant, _ stopSwitch: StopSwitch,
+        _ progress: @escaping StoreProgress.Handler
+    ) async throws -> Erasure {
+        try await write(.erase) { [self] db in
+            // One whose row was changed can be erased, too.
+            guard let person = try Self.user(db, sealing, where: "key = ?", [user.rawValue], isChecked: false) else {
+                throw StoreError.unknown("user \(user.rawValue)")
             }
-            logger.notice("a person's erasure was cut short, and goes on")
-            _ = try await erase(pending, progress: progress)
-        }
-    }
-
-    private func erase(_ pending: PendingErasure, progress: StoreProgress.Handler) async throws -> Erasure {
-        let now = now()
-        let ranges = try await [
-            ErasureBatch.Part.readings: keyRange(of: "reading"), .frames: keyRange(of: "frame"),
-            .contacts: keyRange(of: "contact"),
-        ]
-        let total = ranges.values.reduce(0) { $0 + $1.count }
-        var (erasure, there, passed) = (Erasure(), ErasureBatch.AtDestinations(), Int64(0))
-        progress(StoreProgress(.removing, of: total))
-        for part in ErasureBatch.Part.allCases {
-            var position = ErasureBatch.start(of: part)
-            while true {
-                try Task.checkCancellation()
-                guard !closing.isStopped else { throw CancellationError() }
-                let after = position
-                // Nothing refers to the contacts any more, but to know that of one of them SQLite would look through all frames.
-                let batch = try await write(.erase, checksReferences: part != .contacts) { [sealing] db in
-                    try ErasureBatch.run(db, part, of: pending, after: after, sealing, now: now)
-                } committed: { [self] batch in
-                    guard batch.readings > 0 else { return }
-                    erasureCount.withLock { $0 += 1 }
-                    sealing.forgetOpened()
+            let current = try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user.current'")
+            let isCurrent = current == String(user.rawValue)
+            return try stopSwitch.watching(db) {
+                try db.execute(sql: "PRAGMA secure_delete = ON")
+                try Self.keepKeys(db)
+                // Taken before the rows go: no number is given a second time.
+                let number = try RowNumbers(db, now: now).takeReading()
+                var walk = ErasureWalk(
+                    db: db, sealing: sealing, user: user.rawValue, retracts: retracts, done: Set(done.map(\.rawValue)),
+                    stopSwitch)
+                try walk.run(progress)
+                var erasure = try walk.result()
+                try Self.eraseRest(db, of: user.rawValue, isCurrent: isCurrent, into: &erasure)
+                if erasure.readings > 0 {
+                    try Changes(db: db).noteErasure(as: number)
+                    try Changes(db: db).forgetSeconds()
                 }
-                guard let last = batch.last else { break }
-                position = last
-                erasure.readings += batch.readings
-                erasure.frames += batch.frames
-                erasure.contacts += batch.contacts
-                there.asked.merge(batch.there.asked, uniquingKeysWith: +)
-                there.leftBehind.merge(batch.there.leftBehind, uniquingKeysWith: +)
-                if let range = ranges[part], let key = Int64.fromDatabaseValue(last) {
-                    progress(StoreProgress(.removing, done: passed + range.count(through: key), of: total))
-                }
+                if isCurrent { _ = try Self.adoptUser(db, sealing, "", timeZone: person.timeZone, now: now) }
+                try Self.markUnfinished(db)
+                return erasure
             }
-            passed += ranges[part]?.count ?? 0
-        }
-        (erasure.sources, erasure.destinations) = try await erasePerson(pending, there, now)
-        return erasure
-    }
-
-    /// Erases the person themselves, of whom nothing but small tables is left.
-    private func erasePerson(
-        _ pending: PendingErasure, _ there: ErasureBatch.AtDestinations, _ now: Instant
-    ) async throws -> (sources: Int, destinations: [ErasureAtDestination]) {
-        let user = pending.user
-        // Everything that refers to the person or their sensors goes with them, as `ErasureTests` holds against the schema; to
-        // know that of them, SQLite would look through all readings.
-        return try await write(.erase, checksReferences: false) { [sealing] db in
-            guard let person = try Self.user(db, sealing, where: "key = ?", [user], isChecked: false) else {
-                throw StoreError.unknown("user \(user)")
-            }
-            try db.execute(sql: "PRAGMA secure_delete = ON")
-            let isCurrent = try Self.isCurrent(db, user)
-            try Self.keepKeys(db)
-            // Whoever follows the changes has perhaps read some of the readings since the first of them went.
-            let changes = Changes(db: db)
-            if try changes.notesErasure() {
-                try changes.noteErasure(as: RowNumbers(db, now: now).takeReading())
-                try changes.forgetSeconds()
-            }
-            let sources =
-                try Int.fetchOne(db, sql: "SELECT count(*) FROM source WHERE user = ?", arguments: [user]) ?? 0
-            let destinations = try Self.destinations(db)
-            try Self.eraseRows(db, of: user, isCurrent: isCurrent, destinations)
-            if isCurrent { _ = try Self.adoptUser(db, sealing, "", timeZone: person.timeZone, now: now) }
-            try pending.forget(db)
-            try Self.markUnfinished(db)
-            return (
-                sources,
-                destinations.compactMap { destination in
-                    let place = destination.key.rawValue
-                    let (asked, left) = (there.asked[place] ?? 0, there.leftBehind[place] ?? 0)
-                    guard asked + left > 0 else { return nil }
-                    // One that the settings no longer name keeps them until they name it again.
-                    let isRemoved = destination.state == .removed
-                    return ErasureAtDestination(
-                        destination: destination.name, retracting: isRemoved ? 0 : asked,
-                        leftBehind: isRemoved ? left + asked : left)
-                }
-            )
         } committed: { [self] _ in
             // Each is made again from its row, or found to have none.
             contacts.withLock { $0 = [:] }
@@ -191,10 +116,6 @@ extension ReadingStore {
             sealing.forgetOpened()
             publishRemoval()
         }
-    }
-
-    private static func isCurrent(_ db: Database, _ user: Int64) throws -> Bool {
-        try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user.current'") == String(user)
     }
 
     /// Notes, with the rows that go, that the files are to be written anew.
@@ -241,33 +162,56 @@ extension ReadingStore {
             arguments: [String(try nextKey(db, of: table) - 1)])
     }
 
-    private static func eraseRows(
-        _ db: Database, of user: Int64, isCurrent: Bool, _ destinations: [StoredDestination]
+    /// Erases what is left once the readings and frames have gone.
+    private static func eraseRest(
+        _ db: Database, of user: Int64, isCurrent: Bool, into erasure: inout Erasure
     ) throws {
+        func count(_ rows: String) throws -> Int {
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM \(rows) WHERE user = ?", arguments: [user]) ?? 0
+        }
+        erasure.contacts = try count("contact")
+        erasure.sources = try count("source")
         try erasePairings(db, of: user, isCurrent: isCurrent)
         // What has no address is met in contacts alone: a sensor, which one person wears.
         let leftSensors = """
-            SELECT key FROM device AS d WHERE d.address IS NULL AND NOT EXISTS (SELECT 1 FROM contact WHERE device = d.key)
-                AND NOT EXISTS (SELECT 1 FROM sensor_record WHERE device = d.key)
+            device WHERE address IS NULL AND NOT EXISTS (SELECT 1 FROM contact WHERE device = device.key)
+                AND NOT EXISTS (SELECT 1 FROM device_address WHERE device = device.key)
+                AND NOT EXISTS (SELECT 1 FROM pruned WHERE device = device.key)
             """
         let statements = [
-            "DELETE FROM sensor_start WHERE NOT EXISTS (SELECT 1 FROM contact WHERE device = sensor_start.device)",
-            "DELETE FROM clock_epoch WHERE device IN (\(leftSensors))",
+            // SQLite looks for what refers to a row that goes: without these it would look through whole tables each time.
+            "CREATE INDEX erasing_frame_contact ON frame (contact)",
+            "CREATE INDEX erasing_frame_device ON frame (device)",
+            "CREATE INDEX erasing_reading_device ON reading (device)",
+            "CREATE INDEX erasing_pruned_device ON pruned (device)",
+            // What another person's frames came in becomes theirs.
             """
-            DELETE FROM device WHERE key IN (\(leftSensors)) AND key NOT IN (SELECT device FROM device_address)
-                AND key NOT IN (SELECT device FROM pruned)
+            UPDATE contact SET user = (
+                SELECT r.user FROM frame AS f JOIN reading_frame AS b ON b.frame = f.key
+                JOIN reading AS r ON r.key = b.reading WHERE f.contact = contact.key LIMIT 1)
+            WHERE user = ?1 AND EXISTS (SELECT 1 FROM frame WHERE contact = contact.key)
             """,
+            "DELETE FROM contact WHERE user = ?1",
+            "DELETE FROM sensor_start WHERE NOT EXISTS (SELECT 1 FROM contact WHERE device = sensor_start.device)",
+            """
+            DELETE FROM clock_epoch WHERE device IN (SELECT key FROM device AS d WHERE d.address IS NULL
+                AND NOT EXISTS (SELECT 1 FROM contact WHERE device = d.key))
+            """,
+            "DELETE FROM \(leftSensors)",
             "DELETE FROM change WHERE user = ?1",
-            "DELETE FROM consent WHERE user = ?1",
             "DELETE FROM source WHERE user = ?1",
             "DELETE FROM destination_user WHERE user = ?1",
             "DELETE FROM user_zone WHERE user = ?1",
             "DELETE FROM user WHERE key = ?1",
+            "DROP INDEX erasing_frame_contact", "DROP INDEX erasing_frame_device", "DROP INDEX erasing_reading_device",
+            "DROP INDEX erasing_pruned_device",
         ]
-        for destination in destinations { try set(db, zoneSetting(user, destination.key), lines: []) }
-        try set(
-            db, SlotOwners.setting, lines: lines(db, SlotOwners.setting).filter { !$0.hasSuffix(" \(user)") })
-        try endSubscribers(of: user, db)
+        for destination in try Self.destinations(db) {
+            try Self.set(db, Self.zoneSetting(user, destination.key), lines: [])
+        }
+        try Self.set(
+            db, SlotOwners.setting, lines: Self.lines(db, SlotOwners.setting).filter { !$0.hasSuffix(" \(user)") })
+        try Self.endSubscribers(of: user, db)
         for statement in statements {
             try db.execute(sql: statement, arguments: statement.contains("?1") ? [user] : [])
         }
@@ -299,10 +243,8 @@ extension ReadingStore {
                 pool.asyncWriteWithoutTransaction { [self] db in
                     let result = Result<Void, any Error> {
                         try course.run(total: total) {
-                            try closing.watching(db) {
-                                try StopSwitch(look: course.look).watching(db) {
-                                    try StoreFiles.vacuum(db, in: directory)
-                                }
+                            try StopSwitch(within: closing, look: course.look).watching(db) {
+                                try StoreFiles.vacuum(db, in: directory)
                             }
                             try Self.emptyLog(db)
                         }

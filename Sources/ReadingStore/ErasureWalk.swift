@@ -2,138 +2,103 @@ import Foundation
 import GRDB
 import HealthReadings
 
-/// An erasure that has begun, as the database keeps it until the person is gone.
-struct PendingErasure: Sendable {
-    var user: Int64
-    /// Whether destinations are asked to take back what they have.
-    var retracts: Bool
-    /// Destinations that have erased the person themselves.
-    var done: Set<Int64>
-
-    private static let prefix = "erase.person."
-    private static let (retracting, doneBy) = ("retracts", "done ")
-
-    init(user: Int64, retracts: Bool, done: Set<Int64>) {
-        (self.user, self.retracts, self.done) = (user, retracts, done)
-    }
-
-    private init(_ db: Database, of user: Int64) throws {
-        let lines = try ReadingStore.lines(db, Self.name(user))
-        self.init(
-            user: user, retracts: lines.contains(Self.retracting),
-            done: Set(lines.compactMap { $0.hasPrefix(Self.doneBy) ? Int64($0.dropFirst(Self.doneBy.count)) : nil }))
-    }
-
-    private static func name(_ user: Int64) -> String { "\(prefix)\(user)" }
-
-    /// Those that were cut short.
-    static func all(_ db: Database) throws -> [PendingErasure] {
-        // The character behind the prefix's last one.
-        try String.fetchAll(
-            db, sql: "SELECT name FROM setting WHERE name >= ? AND name < ?", arguments: [prefix, "erase.person/"]
-        ).compactMap { Int64($0.dropFirst(prefix.count)) }.map { try PendingErasure(db, of: $0) }
-    }
-
-    /// Refuses what would be stored for a person of whom everything goes.
-    static func refuse(_ db: Database, user: Int64) throws {
-        guard try ReadingStore.lines(db, name(user)).isEmpty else {
-            throw StoreError.unknown("user \(user), who is being erased")
-        }
-    }
-
-    func note(_ db: Database) throws {
-        let lines = ["begun"] + (retracts ? [Self.retracting] : []) + done.sorted().map { "\(Self.doneBy)\($0)" }
-        try ReadingStore.set(db, Self.name(user), lines: lines)
-    }
-
-    func forget(_ db: Database) throws { try ReadingStore.set(db, Self.name(user), lines: []) }
-}
-
-/// One transaction of an erasure: some hundred rows of one table, those of the person among them.
-struct ErasureBatch: Sendable {
-    /// The tables that are walked along, one after the other: each without its rows that refer to the next.
-    enum Part: CaseIterable, Sendable {
-        case readings, pruned, frames, contacts
-    }
-
-    /// What destinations have of readings that go.
-    struct AtDestinations: Sendable {
-        /// How many readings each is asked to take back.
-        var asked: [Int64: Int] = [:]
-        /// How many it cannot.
-        var leftBehind: [Int64: Int] = [:]
-    }
-
-    /// How many rows a transaction looks at: a meter's readings wait for it.
+/// Removes a person's readings and frames within one transaction, some hundred rows at a time: what is held of them in memory
+/// does not grow with the store, and how far it has come can be told.
+struct ErasureWalk {
+    /// How many rows are looked at in a step.
     private static let size = 1000
 
-    /// Where the walk is; `nil` at its end.
-    var last: DatabaseValue?
-    var readings = 0
-    var frames = 0
-    var contacts = 0
-    var there = AtDestinations()
+    private let db: Database
+    private let sealing: Sealing
+    private let user: Int64
+    private let retracts: Bool
+    /// Destinations that have erased the person themselves.
+    private let done: Set<Int64>
+    private let stopSwitch: StopSwitch
 
-    /// Where a walk begins.
-    static func start(of part: Part) -> DatabaseValue {
-        part == .pruned ? Data().databaseValue : Int64.min.databaseValue
+    private var erasure = Erasure()
+    /// How many readings each destination is asked to take back.
+    private var asked: [Int64: Int] = [:]
+    /// How many it cannot.
+    private var leftBehind: [Int64: Int] = [:]
+
+    init(db: Database, sealing: Sealing, user: Int64, retracts: Bool, done: Set<Int64>, _ stopSwitch: StopSwitch) {
+        (self.db, self.sealing, self.user, self.retracts) = (db, sealing, user, retracts)
+        (self.done, self.stopSwitch) = (done, stopSwitch)
     }
 
-    static func run(
-        _ db: Database, _ part: Part, of erasure: PendingErasure, after: DatabaseValue, _ sealing: Sealing, now: Instant
-    ) throws -> ErasureBatch {
-        var batch = ErasureBatch()
-        let (table, key) =
-            switch part {
-            case .readings: ("reading", "key")
-            case .pruned: ("pruned", "identity")
-            case .frames: ("frame", "key")
-            case .contacts: ("contact", "key")
-            }
-        let end = try DatabaseValue.fetchOne(
-            db,
-            sql: """
-                SELECT max(\(key)) FROM (SELECT \(key) FROM \(table) WHERE \(key) > ? ORDER BY \(key) LIMIT \(size))
-                """, arguments: [after])
-        guard let end, !end.isNull else { return batch }
-        batch.last = end
-        try db.execute(sql: "PRAGMA secure_delete = ON")
-        let span = Span(db: db, after: after, end: end, user: erasure.user)
-        switch part {
-        case .readings: try batch.eraseReadings(span, erasure, sealing, now)
-        case .pruned: try batch.erasePruned(span, erasure)
-        case .frames: try batch.eraseFrames(span)
-        case .contacts:
-            try db.execute(
-                sql: "DELETE FROM contact WHERE key > ? AND key <= ? AND user = ?", arguments: span.arguments)
-            batch.contacts = db.changesCount
+    /// Removes the readings, what is remembered of pruned ones, and the frames.
+    mutating func run(_ progress: StoreProgress.Handler) throws {
+        let (readings, frames) = (try KeyRange(db, of: "reading"), try KeyRange(db, of: "frame"))
+        let total = KeyRange.sum(readings.count, frames.count)
+        progress(StoreProgress(.removing, of: total))
+        try along("reading") { walk, span in
+            try walk.eraseReadings(span)
+            progress(StoreProgress(.removing, done: readings.count(through: span.lastKey), of: total))
         }
-        return batch
+        try along("pruned", key: "identity", from: Data()) { walk, span in try walk.erasePruned(span) }
+        try along("frame") { walk, span in
+            try walk.eraseFrames(span)
+            progress(
+                StoreProgress(
+                    .removing, done: KeyRange.sum(readings.count, frames.count(through: span.lastKey)), of: total))
+        }
     }
 
-    /// Rows of the person, of those that are looked at.
+    /// What has gone, and what became of it at destinations.
+    func result() throws -> Erasure {
+        var erasure = erasure
+        for destination in try ReadingStore.destinations(db) {
+            let place = destination.key.rawValue
+            let (asked, left) = (asked[place] ?? 0, leftBehind[place] ?? 0)
+            guard asked + left > 0 else { continue }
+            // One that the settings no longer name keeps them until they name it again.
+            let isRemoved = destination.state == .removed
+            erasure.destinations.append(
+                ErasureAtDestination(
+                    destination: destination.name, retracting: isRemoved ? 0 : asked,
+                    leftBehind: isRemoved ? left + asked : left))
+        }
+        return erasure
+    }
+
+    /// Rows that follow one another: behind the first key, up to the last.
     private struct Span {
-        let db: Database
         let after: DatabaseValue
-        let end: DatabaseValue
+        let last: DatabaseValue
         let user: Int64
 
-        var arguments: StatementArguments { [after, end, user] }
+        var arguments: StatementArguments { [after, last, user] }
+        var lastKey: Int64 { Int64.fromDatabaseValue(last) ?? .max }
     }
 
-    private mutating func eraseReadings(
-        _ span: Span, _ erasure: PendingErasure, _ sealing: Sealing, _ now: Instant
+    /// Walks along a table.
+    private mutating func along(
+        _ table: StaticString, key: StaticString = "key", from start: any DatabaseValueConvertible = Int64.min,
+        _ body: (inout ErasureWalk, Span) throws -> Void
     ) throws {
-        let db = span.db
+        var after = start.databaseValue
+        while true {
+            let last = try DatabaseValue.fetchOne(
+                db,
+                sql: """
+                    SELECT max(\(key)) FROM
+                        (SELECT \(key) FROM \(table) WHERE \(key) > ? ORDER BY \(key) LIMIT \(Self.size))
+                    """, arguments: [after])
+            guard let last, !last.isNull else { return }
+            try body(&self, Span(after: after, last: last, user: user))
+            try stopSwitch.check()
+            after = last
+        }
+    }
+
+    private mutating func eraseReadings(_ span: Span) throws {
         let keys = try Int64.fetchAll(
             db, sql: "SELECT key FROM reading WHERE key > ? AND key <= ? AND user = ?", arguments: span.arguments)
         guard !keys.isEmpty else { return }
-        // Taken before the rows go: no number is given a second time.
-        try Changes(db: db).noteErasure(as: RowNumbers(db, now: now).takeReading())
-        if erasure.retracts {
-            if sealing.refusal == nil { try retract(span, sealing) }
+        if retracts {
+            if sealing.refusal == nil { try retract(span) }
             try leaveBehind(
-                db, erasure,
                 """
                 SELECT count(*) FROM outbox AS o WHERE destination = ?1 AND user = ?2
                     AND (delivered_at <= ?3 OR handed_over_at <= ?3) AND reading > ?4 AND reading <= ?5
@@ -143,14 +108,13 @@ struct ErasureBatch: Sendable {
         }
         for key in keys {
             try OutboxRevision.leaveBehind(db, "reading = ?", key)
-            frames += try PruneBatch.remove(db, key)
+            erasure.frames += try remove(key)
         }
-        readings = keys.count
+        erasure.readings += keys.count
     }
 
     /// Asks for what destinations have of the readings.
-    private mutating func retract(_ span: Span, _ sealing: Sealing) throws {
-        let db = span.db
+    private mutating func retract(_ span: Span) throws {
         let select = try PreparedStatement(
             db,
             """
@@ -158,26 +122,71 @@ struct ErasureBatch: Sendable {
                 AND EXISTS (SELECT 1 FROM outbox AS o WHERE o.reading = r.key)
             """)
         select.bind(1, Int64.fromDatabaseValue(span.after) ?? .min)
-        select.bind(2, Int64.fromDatabaseValue(span.end) ?? .max)
-        select.bind(3, span.user)
+        select.bind(2, span.lastKey)
+        select.bind(3, user)
+        defer { select.reset() }
         let rows = RowReader(db, sealing)
         var found: [(Int64, ReadingID)] = []
         // Nobody can say what a damaged row was delivered as: it counts as left behind.
         while try select.next() {
             if let id = try? rows.content(select).0 { found.append((ReadingRow.key(select), id)) }
         }
-        select.reset()
         let retracting = Retracting(db: db, sealing: sealing)
         for (key, id) in found {
-            for place in try retracting.retract(key, id: id) { there.asked[place, default: 0] += 1 }
+            for place in try retracting.retract(key, id: id) { asked[place, default: 0] += 1 }
         }
     }
 
-    private mutating func erasePruned(_ span: Span, _ erasure: PendingErasure) throws {
-        let db = span.db
-        if erasure.retracts {
+    /// Counts what destinations keep.
+    private mutating func leaveBehind(_ count: String, _ span: Span) throws {
+        for destination in try ReadingStore.destinations(db) {
+            let place = destination.key.rawValue
+            // Whoever has removed the person at the present address has not done so at the former one.
+            let isDone = done.contains(place)
+            let end = isDone ? try ReadingStore.movedAt(db, destination.key) ?? .min : .max
+            let kept = try Int.fetchOne(db, sql: count, arguments: [place, user, end, span.after, span.last]) ?? 0
+            guard kept > 0 else { continue }
+            leftBehind[place, default: 0] += kept
+            try db.execute(
+                sql: "UPDATE destination SET left_behind = left_behind + ? WHERE key = ?", arguments: [kept, place])
+        }
+    }
+
+    /// Removes a reading with all that is its own; a frame belongs to whom all its readings belong to.
+    ///
+    /// - Returns: how many frames that were.
+    private func remove(_ reading: Int64) throws -> Int {
+        let own = try PreparedStatement(db, "SELECT frame FROM reading_frame WHERE reading = ?")
+        own.bind(1, reading)
+        var frames: [Int64] = []
+        while try own.next() { frames.append(own.int(0)) }
+        for rows in [
+            "outbox WHERE reading", "sensor_record WHERE reading", "reading_frame WHERE reading", "reading WHERE key",
+        ] {
+            let delete = try PreparedStatement(db, "DELETE FROM \(rows) = ?")
+            delete.bind(1, reading)
+            _ = try delete.run()
+        }
+        let isLeft = try PreparedStatement(db, "SELECT 1 FROM reading_frame WHERE frame = ? LIMIT 1")
+        return try frames.reduce(0) { count, frame in
+            isLeft.bind(1, frame)
+            guard try isLeft.firstInt() == nil else { return count }
+            return count + (try removeFrame(frame))
+        }
+    }
+
+    private func removeFrame(_ frame: Int64) throws -> Int {
+        let context = try PreparedStatement(db, "DELETE FROM waiting_context WHERE frame = ?")
+        context.bind(1, frame)
+        _ = try context.run()
+        let delete = try PreparedStatement(db, "DELETE FROM frame WHERE key = ?")
+        delete.bind(1, frame)
+        return try delete.run()
+    }
+
+    private mutating func erasePruned(_ span: Span) throws {
+        if retracts {
             try leaveBehind(
-                db, erasure,
                 """
                 SELECT count(*) FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
                 WHERE p.destination = ?1 AND r.user = ?2 AND p.delivered_at <= ?3 AND r.identity > ?4 AND r.identity <= ?5
@@ -187,47 +196,15 @@ struct ErasureBatch: Sendable {
             sql: "DELETE FROM pruned WHERE identity > ? AND identity <= ? AND user = ?", arguments: span.arguments)
     }
 
-    /// Counts what destinations keep.
-    private mutating func leaveBehind(
-        _ db: Database, _ erasure: PendingErasure, _ count: String, _ span: Span
-    ) throws {
-        for destination in try ReadingStore.destinations(db) {
-            let place = destination.key.rawValue
-            // Whoever has removed the person at the present address has not done so at the former one.
-            let isDone = erasure.done.contains(place)
-            let end = isDone ? try ReadingStore.movedAt(db, destination.key) ?? .min : .max
-            let kept =
-                try Int.fetchOne(db, sql: count, arguments: [place, span.user, end, span.after, span.end]) ?? 0
-            guard kept > 0 else { continue }
-            there.leftBehind[place, default: 0] += kept
-            try db.execute(
-                sql: "UPDATE destination SET left_behind = left_behind + ? WHERE key = ?", arguments: [kept, place])
-        }
-    }
-
-    /// A frame without a reading belongs to whose contact it came in. What came in it for another person makes the contact
-    /// theirs.
+    /// A frame without a reading belongs to whose contact it came in.
     private mutating func eraseFrames(_ span: Span) throws {
-        let db = span.db
-        let rows = try Row.fetchAll(
+        let frames = try Int64.fetchAll(
             db,
             sql: """
-                SELECT f.key, f.contact, (SELECT r.user FROM reading_frame AS b JOIN reading AS r ON r.key = b.reading
-                    WHERE b.frame = f.key LIMIT 1)
-                FROM frame AS f CROSS JOIN contact AS c ON c.key = f.contact
+                SELECT f.key FROM frame AS f CROSS JOIN contact AS c ON c.key = f.contact
                 WHERE f.key > ? AND f.key <= ? AND c.user = ?
+                    AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = f.key)
                 """, arguments: span.arguments)
-        for row in rows {
-            let (frame, contact): (Int64, Int64) = (try row.value(0), try row.value(1))
-            if let other: Int64 = try row.value(2) {
-                try db.execute(
-                    sql: "UPDATE contact SET user = ? WHERE key = ? AND user = ?",
-                    arguments: [other, contact, span.user])
-            } else {
-                try db.execute(sql: "DELETE FROM waiting_context WHERE frame = ?", arguments: [frame])
-                try db.execute(sql: "DELETE FROM frame WHERE key = ?", arguments: [frame])
-                frames += 1
-            }
-        }
+        for frame in frames { erasure.frames += try removeFrame(frame) }
     }
 }

@@ -19,9 +19,14 @@ final class StopSwitch: Sendable {
 
     private let state = Mutex(State())
     private let look: @Sendable () -> Void
+    private let outer: StopSwitch?
 
-    /// - Parameter look: called every now and then while a statement runs.
-    init(look: @escaping @Sendable () -> Void = {}) { self.look = look }
+    /// - Parameters:
+    ///   - outer: stops what this one watches, too.
+    ///   - look: called every now and then while a statement runs.
+    init(within outer: StopSwitch? = nil, look: @escaping @Sendable () -> Void = {}) {
+        (self.outer, self.look) = (outer, look)
+    }
 
     func stop() {
         state.withLock { state in
@@ -31,7 +36,10 @@ final class StopSwitch: Sendable {
         }
     }
 
-    var isStopped: Bool { state.withLock { $0.isStopped } }
+    private var isStopped: Bool { state.withLock { $0.isStopped } || outer?.isStopped ?? false }
+
+    /// - Throws: `CancellationError` if it is stopped: between many short statements nothing else notices it.
+    func check() throws { if isStopped { throw CancellationError() } }
 
     /// Runs statements on a connection.
     ///
@@ -52,6 +60,7 @@ final class StopSwitch: Sendable {
     }
 
     private func begin(_ connection: Connection) throws {
+        if outer?.isStopped ?? false { throw CancellationError() }
         try state.withLock { state in
             if state.isStopped { throw CancellationError() }
             state.running.append(connection)
@@ -70,12 +79,19 @@ final class StopSwitch: Sendable {
 
     private func end(_ connection: Connection) {
         sqlite3_progress_handler(connection.pointer, 0, nil, nil)
-        let isStopped = state.withLock { state in
+        let isInterrupted = state.withLock { state in
             if let index = state.running.firstIndex(of: connection) { state.running.remove(at: index) }
             return state.isStopped
         }
-        // What was interrupted between two statements stays so until the next begins, and a checkpoint is none.
-        if isStopped { sqlite3_exec(connection.pointer, "SELECT 1", nil, nil, nil) }
+        guard isInterrupted else { return }
+        // A connection stays interrupted until one of its statements begins while none is open: its transaction could not be
+        // ended, and a checkpoint is no statement.
+        var statement = sqlite3_next_stmt(connection.pointer, nil)
+        while let open = statement {
+            if sqlite3_stmt_busy(open) != 0 { sqlite3_reset(open) }
+            statement = sqlite3_next_stmt(connection.pointer, open)
+        }
+        sqlite3_exec(connection.pointer, "SELECT 1", nil, nil, nil)
     }
 
     private func telling<Value>(_ body: () throws -> Value) throws -> Value {
@@ -163,10 +179,21 @@ struct KeyRange: Sendable {
     }
 
     /// How many rows there are, were none missing.
-    var count: Int64 { last - first + 1 }
+    var count: Int64 { Self.count(from: first, through: last) }
 
     /// How many of them come up to one.
-    func count(through key: Int64) -> Int64 { min(max(key - first + 1, 0), count) }
+    func count(through key: Int64) -> Int64 { min(Self.count(from: first, through: key), count) }
+
+    /// A hostile file may hold any number.
+    private static func count(from first: Int64, through last: Int64) -> Int64 {
+        last < first ? 0 : sum(last.subtractingReportingOverflow(first).overflow ? .max : last - first, 1)
+    }
+
+    /// A sum that is no larger than a number can be.
+    static func sum(_ one: Int64, _ other: Int64) -> Int64 {
+        let (sum, isTooLarge) = one.addingReportingOverflow(other)
+        return isTooLarge ? .max : sum
+    }
 
     func progress(_ step: StoreProgress.Step, at key: Int64) -> StoreProgress {
         StoreProgress(step, done: count(through: key), of: count)

@@ -211,7 +211,6 @@ private struct Mover {
         let isKnown = try Bool.fetchOne(
             db, sql: "SELECT EXISTS (SELECT 1 FROM user WHERE key = ?)", arguments: [person])
         guard isKnown == true else { throw StoreError.unknown("user \(person)") }
-        try PendingErasure.refuse(db, user: person)
     }
 
     /// The rows that may be meant; a device's slot is looked at in each.

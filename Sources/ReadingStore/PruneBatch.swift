@@ -138,7 +138,7 @@ struct PruneBatch: Sendable {
     }
 
     /// Removes a reading with all that is its own; returns how many frames that were.
-    static func remove(_ db: Database, _ reading: Int64) throws -> Int {
+    private static func remove(_ db: Database, _ reading: Int64) throws -> Int {
         let own = try PreparedStatement(db, "SELECT frame FROM reading_frame WHERE reading = ?")
         own.bind(1, reading)
         var frames: [Int64] = []

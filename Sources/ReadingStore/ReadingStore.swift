@@ -99,9 +99,7 @@ public final class ReadingStore: Sendable {
         let store = try ReadingStore(
             directory: directory, decoder: decoder, encryption: encryption, logger: logger, now: now)
         try await store.migrate(progress: progress)
-        try await store.openKeys()
         do {
-            try await store.continueErasures(progress: progress)
             if finishesErasure { try await store.finishErasure() }
         } catch is CancellationError {
             // Whoever opens it is about to end: the next opening tries again.
@@ -110,6 +108,7 @@ public final class ReadingStore: Sendable {
             store.logger.warning(
                 "erased octets may still be in the store's files", metadata: ["error": "\(error)"])
         }
+        try await store.openKeys()
         do {
             let last = try await store.lastUser()
             try await store.adoptUser(
@@ -118,9 +117,6 @@ public final class ReadingStore: Sendable {
         } catch let error as StoreError where error.isCorrupt {
             // The store has to open for `store verify` to name the row. Nothing is delivered for that person.
             store.logger.error("\(error)", metadata: ["mend": "\(error.hint)"])
-        } catch StoreError.unknown(let what) {
-            // Whoever it names is being erased, and that could not be ended now: the next opening tries again.
-            store.logger.error("unknown: \(what)")
         }
         return store
     }
@@ -236,6 +232,8 @@ public final class ReadingStore: Sendable {
             stopSwitch.stop()
         }
         do { try result.get() } catch {
+            try? pool.close()
+            lock.release()
             let mapped = StoreError.mapping(error)
             if case StoreError.foreign = mapped {
                 throw StoreError.foreign(path: directory + "/" + StoreFiles.databaseName)
@@ -297,20 +295,15 @@ public final class ReadingStore: Sendable {
     ///
     /// Cancelling the task that waits does not undo it: a frame that came is kept, whoever has stopped waiting.
     ///
-    /// - Parameters:
-    ///   - checksReferences: whether SQLite checks that no row refers to one that goes. Where not, `body` sees to it.
-    ///   - committed: runs after the commit and before the next transaction.
+    /// - Parameter committed: runs after the commit and before the next transaction.
     func write<T: Sendable>(
-        _ point: CommitPoint, checksReferences: Bool = true, _ body: @escaping @Sendable (Database) throws -> T,
+        _ point: CommitPoint, _ body: @escaping @Sendable (Database) throws -> T,
         committed: @escaping @Sendable (T) -> Void = { _ in }
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             pool.asyncWriteWithoutTransaction { [self] db in
                 let result = Result<T, any Error> {
                     var value: T?
-                    // Heeded outside of transactions only.
-                    if !checksReferences { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
-                    defer { if !checksReferences { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
                     try db.inTransaction(.immediate) {
                         value = try body(db)
                         CrashPoint.reach(point.before)

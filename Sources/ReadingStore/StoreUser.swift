@@ -208,7 +208,6 @@ extension ReadingStore {
                 arguments: [try nextKey(db, of: "user"), clientUserID, now.microseconds])
         }
         let key = known?.key.rawValue ?? db.lastInsertedRowID
-        try PendingErasure.refuse(db, user: key)
         if known == nil, sealing.refusal == nil { try people.sign(person: key) }
         if known?.timeZone != timeZone {
             try db.execute(
