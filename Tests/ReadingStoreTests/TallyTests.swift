@@ -13,10 +13,12 @@ struct TallyTests {
         var statistics: [StoreStatistics] = []
         var groups: [[OutboxGroup]] = []
         var devices: [Int] = []
+        var size = 0
         var people: [PersonCounts] = []
         var theirDevices: [[Int]] = []
 
         init(_ store: ReadingStore) async throws {
+            size = try await store.size().readings
             for user in try await store.users() {
                 for place in try await [nil] + store.destinations().map({ Optional.some($0.key) }) {
                     people.append(try await store.counts(of: user.key, at: place))

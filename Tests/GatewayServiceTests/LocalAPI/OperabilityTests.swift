@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import NIOHTTP1
+import ReadingStore
 import Testing
 
 @testable import GatewayCommands
@@ -102,6 +103,13 @@ import Testing
         var received = [UInt8](repeating: 0, count: 256)
         let count = recv(descriptor, &received, received.count, 0)
         #expect(String(decoding: received[..<max(0, count)], as: UTF8.self) == "READY=1\nSTATUS=up")
+        // A store of an earlier version may take longer than a service has for its start.
+        let narration = StartNarration(manager, Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        narration.tell(WorkProgress(StoreProgress(.migrating, done: 1 << 20, of: 4 << 20), secondsLeft: 3))
+        let length = recv(descriptor, &received, received.count, 0)
+        #expect(
+            String(decoding: received[..<max(0, length)], as: UTF8.self)
+                == "WATCHDOG=1\nEXTEND_TIMEOUT_USEC=900000000\nSTATUS=migrating: 1 of 4 MiB, 3 s left")
         #expect(ServiceManager(environment: [:]) == nil && ServiceManager(environment: ["NOTIFY_SOCKET": "x"]) == nil)
         let other = ServiceManager(
             environment: ["NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1", "WATCHDOG_PID": "1"])
