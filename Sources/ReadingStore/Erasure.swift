@@ -69,7 +69,8 @@ extension ReadingStore {
         rewritesFiles: Bool = true, progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> Erasure {
         let now = now()
-        let stopSwitch = StopSwitch(within: closing)
+        // Closing waits for it: whoever it is may be gone at a server already.
+        let stopSwitch = StopSwitch()
         let erasure = try await withTaskCancellationHandler {
             try await eraseRows(of: user, retracts: retracts, except: done, now, stopSwitch, progress)
         } onCancel: {
@@ -83,7 +84,14 @@ extension ReadingStore {
         of user: UserKey, retracts: Bool, except done: Set<DestinationKey>, _ now: Instant, _ stopSwitch: StopSwitch,
         _ progress: @escaping StoreProgress.Handler
     ) async throws -> Erasure {
-        try await write(.erase) { [self] db in
+        // Heeded outside of transactions only.
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            pool.asyncWriteWithoutTransaction { [directory] db in
+                continuation.resume(
+                    with: Result { try StoreFiles.sortBeside(db, in: directory) }.mapError(StoreError.mapping))
+            }
+        }
+        return try await write(.erase) { [self] db in
             // One whose row was changed can be erased, too.
             guard let person = try Self.user(db, sealing, where: "key = ?", [user.rawValue], isChecked: false) else {
                 throw StoreError.unknown("user \(user.rawValue)")
@@ -162,6 +170,9 @@ extension ReadingStore {
             arguments: [String(try nextKey(db, of: table) - 1)])
     }
 
+    /// For how many rows no index is made.
+    private static let fewRows = 3
+
     /// Erases what is left once the readings and frames have gone.
     private static func eraseRest(
         _ db: Database, of user: Int64, isCurrent: Bool, into erasure: inout Erasure
@@ -175,36 +186,46 @@ extension ReadingStore {
         // What has no address is met in contacts alone: a sensor, which one person wears.
         let leftSensors = """
             device WHERE address IS NULL AND NOT EXISTS (SELECT 1 FROM contact WHERE device = device.key)
-                AND NOT EXISTS (SELECT 1 FROM device_address WHERE device = device.key)
-                AND NOT EXISTS (SELECT 1 FROM pruned WHERE device = device.key)
             """
-        let statements = [
-            // SQLite looks for what refers to a row that goes: without these it would look through whole tables each time.
-            "CREATE INDEX erasing_frame_contact ON frame (contact)",
-            "CREATE INDEX erasing_frame_device ON frame (device)",
-            "CREATE INDEX erasing_reading_device ON reading (device)",
-            "CREATE INDEX erasing_pruned_device ON pruned (device)",
+        // SQLite looks for what refers to a row that goes: without an index it would look through the whole table each time.
+        func indexing(_ columns: [(table: String, column: String)], _ body: () throws -> Void) throws {
+            for (table, column) in columns {
+                try db.execute(sql: "CREATE INDEX erasing_\(table)_\(column) ON \(table) (\(column))")
+            }
+            try body()
+            for (table, column) in columns { try db.execute(sql: "DROP INDEX erasing_\(table)_\(column)") }
+        }
+        try indexing(erasure.contacts > Self.fewRows ? [("frame", "contact")] : []) {
             // What another person's frames came in becomes theirs.
-            """
-            UPDATE contact SET user = (
-                SELECT r.user FROM frame AS f JOIN reading_frame AS b ON b.frame = f.key
-                JOIN reading AS r ON r.key = b.reading WHERE f.contact = contact.key LIMIT 1)
-            WHERE user = ?1 AND EXISTS (SELECT 1 FROM frame WHERE contact = contact.key)
-            """,
-            "DELETE FROM contact WHERE user = ?1",
-            "DELETE FROM sensor_start WHERE NOT EXISTS (SELECT 1 FROM contact WHERE device = sensor_start.device)",
-            """
-            DELETE FROM clock_epoch WHERE device IN (SELECT key FROM device AS d WHERE d.address IS NULL
-                AND NOT EXISTS (SELECT 1 FROM contact WHERE device = d.key))
-            """,
-            "DELETE FROM \(leftSensors)",
-            "DELETE FROM change WHERE user = ?1",
-            "DELETE FROM source WHERE user = ?1",
-            "DELETE FROM destination_user WHERE user = ?1",
-            "DELETE FROM user_zone WHERE user = ?1",
+            try db.execute(
+                sql: """
+                    UPDATE contact SET user = (
+                        SELECT r.user FROM frame AS f JOIN reading_frame AS b ON b.frame = f.key
+                        JOIN reading AS r ON r.key = b.reading WHERE f.contact = contact.key LIMIT 1)
+                    WHERE user = ?1 AND EXISTS (SELECT 1 FROM frame WHERE contact = contact.key)
+                    """, arguments: [user])
+            try db.execute(sql: "DELETE FROM contact WHERE user = ?", arguments: [user])
+        }
+        try db.execute(
+            sql: """
+                DELETE FROM sensor_start WHERE NOT EXISTS (SELECT 1 FROM contact WHERE device = sensor_start.device);
+                DELETE FROM clock_epoch WHERE device IN (SELECT key FROM \(leftSensors));
+                """)
+        let sensors = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(leftSensors)") ?? 0
+        try indexing(
+            sensors > Self.fewRows ? [("frame", "device"), ("reading", "device"), ("pruned", "device")] : []
+        ) {
+            try db.execute(
+                sql: """
+                    DELETE FROM \(leftSensors)
+                        AND NOT EXISTS (SELECT 1 FROM device_address WHERE device = device.key)
+                        AND NOT EXISTS (SELECT 1 FROM pruned WHERE device = device.key)
+                    """)
+        }
+        let statements = [
+            "DELETE FROM change WHERE user = ?1", "DELETE FROM source WHERE user = ?1",
+            "DELETE FROM destination_user WHERE user = ?1", "DELETE FROM user_zone WHERE user = ?1",
             "DELETE FROM user WHERE key = ?1",
-            "DROP INDEX erasing_frame_contact", "DROP INDEX erasing_frame_device", "DROP INDEX erasing_reading_device",
-            "DROP INDEX erasing_pruned_device",
         ]
         for destination in try Self.destinations(db) {
             try Self.set(db, Self.zoneSetting(user, destination.key), lines: [])
@@ -213,7 +234,7 @@ extension ReadingStore {
             db, SlotOwners.setting, lines: Self.lines(db, SlotOwners.setting).filter { !$0.hasSuffix(" \(user)") })
         try Self.endSubscribers(of: user, db)
         for statement in statements {
-            try db.execute(sql: statement, arguments: statement.contains("?1") ? [user] : [])
+            try db.execute(sql: statement, arguments: [user])
         }
     }
 

@@ -185,10 +185,15 @@ struct ErasureWalk {
     }
 
     private mutating func erasePruned(_ span: Span) throws {
+        let isAny = try Bool.fetchOne(
+            db, sql: "SELECT EXISTS (SELECT 1 FROM pruned WHERE identity > ? AND identity <= ? AND user = ?)",
+            arguments: span.arguments)
+        guard isAny == true else { return }
         if retracts {
+            // Not by the places of the destination: there may be millions, each time.
             try leaveBehind(
                 """
-                SELECT count(*) FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
+                SELECT count(*) FROM pruned AS r CROSS JOIN pruned_place AS p ON p.identity = r.identity
                 WHERE p.destination = ?1 AND r.user = ?2 AND p.delivered_at <= ?3 AND r.identity > ?4 AND r.identity <= ?5
                 """, span)
         }

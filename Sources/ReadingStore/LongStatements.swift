@@ -96,8 +96,18 @@ final class StopSwitch: Sendable {
 
     private func telling<Value>(_ body: () throws -> Value) throws -> Value {
         try withExtendedLifetime(self) {
-            // Whatever an interrupted statement was called on its way.
-            do { return try body() } catch { throw isStopped ? CancellationError() : error }
+            do { return try body() } catch {
+                throw isStopped && Self.isInterruption(error) ? CancellationError() : error
+            }
+        }
+    }
+
+    /// Whether an error is what an interrupted statement throws, or was called on its way.
+    private static func isInterruption(_ error: any Error) -> Bool {
+        switch error {
+        case let error as DatabaseError: [.SQLITE_INTERRUPT, .SQLITE_ABORT].contains(error.resultCode)
+        case StoreError.internalFault, is CancellationError: true
+        default: false
         }
     }
 

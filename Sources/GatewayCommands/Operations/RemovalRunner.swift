@@ -128,12 +128,17 @@ struct RemovalRunner {
     }
 
     private func erase(_ user: StoreUser, retracts: Bool, except done: Set<DestinationKey>) async throws -> Erasure {
-        try await WorkProgress.following { [gateway] progress in
-            try await gateway.store.eraseUser(
-                user.key, retracts: retracts, except: done, rewritesFiles: false, progress: progress)
-        } tell: { [gateway, output] progress in
-            do { try await output.progress(progress) } catch { if !gateway.isService { throw error } }
+        // Gone at a server and still here, they would be made there again.
+        let isCertain = gateway.isService || !done.isEmpty
+        let erase = { @Sendable [gateway, output] in
+            try await WorkProgress.following { progress in
+                try await gateway.store.eraseUser(
+                    user.key, retracts: retracts, except: done, rewritesFiles: false, progress: progress)
+            } tell: { progress in
+                do { try await output.progress(progress) } catch { if !isCertain { throw error } }
+            }
         }
+        return try await isCertain ? Task { try await erase() }.value : erase()
     }
 
     /// Once, whoever was erased, and last: it takes minutes in a large store, and nothing else may wait for it.
