@@ -16,6 +16,7 @@ struct ErasureWalk {
     private let done: Set<Int64>
     private let stopSwitch: StopSwitch
 
+    private var rows: RowRemoval { RowRemoval(db: db) }
     private var erasure = Erasure()
     /// How many readings each destination is asked to take back.
     private var asked: [Int64: Int] = [:]
@@ -108,7 +109,7 @@ struct ErasureWalk {
         }
         for key in keys {
             try OutboxRevision.leaveBehind(db, "reading = ?", key)
-            erasure.frames += try remove(key)
+            erasure.frames += try rows.removeReading(key)
         }
         erasure.readings += keys.count
     }
@@ -152,38 +153,6 @@ struct ErasureWalk {
         }
     }
 
-    /// Removes a reading with all that is its own; a frame belongs to whom all its readings belong to.
-    ///
-    /// - Returns: how many frames that were.
-    private func remove(_ reading: Int64) throws -> Int {
-        let own = try PreparedStatement(db, "SELECT frame FROM reading_frame WHERE reading = ?")
-        own.bind(1, reading)
-        var frames: [Int64] = []
-        while try own.next() { frames.append(own.int(0)) }
-        for rows in [
-            "outbox WHERE reading", "sensor_record WHERE reading", "reading_frame WHERE reading", "reading WHERE key",
-        ] {
-            let delete = try PreparedStatement(db, "DELETE FROM \(rows) = ?")
-            delete.bind(1, reading)
-            _ = try delete.run()
-        }
-        let isLeft = try PreparedStatement(db, "SELECT 1 FROM reading_frame WHERE frame = ? LIMIT 1")
-        return try frames.reduce(0) { count, frame in
-            isLeft.bind(1, frame)
-            guard try isLeft.firstInt() == nil else { return count }
-            return count + (try removeFrame(frame))
-        }
-    }
-
-    private func removeFrame(_ frame: Int64) throws -> Int {
-        let context = try PreparedStatement(db, "DELETE FROM waiting_context WHERE frame = ?")
-        context.bind(1, frame)
-        _ = try context.run()
-        let delete = try PreparedStatement(db, "DELETE FROM frame WHERE key = ?")
-        delete.bind(1, frame)
-        return try delete.run()
-    }
-
     private mutating func erasePruned(_ span: Span) throws {
         let isAny = try Bool.fetchOne(
             db, sql: "SELECT EXISTS (SELECT 1 FROM pruned WHERE identity > ? AND identity <= ? AND user = ?)",
@@ -210,6 +179,6 @@ struct ErasureWalk {
                 WHERE f.key > ? AND f.key <= ? AND c.user = ?
                     AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = f.key)
                 """, arguments: span.arguments)
-        for frame in frames { erasure.frames += try removeFrame(frame) }
+        for frame in frames { erasure.frames += try rows.removeFrame(frame) }
     }
 }

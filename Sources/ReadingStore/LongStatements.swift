@@ -66,7 +66,7 @@ final class StopSwitch: Sendable {
             state.running.append(connection)
         }
         // SQLite calls it on the thread that runs the statement, and only until the handler is taken away again. An
-        // interruption alone would end the statement that runs, and none that is run again after it.
+        // interruption ends only a statement that is running; the handler also ends those that come after it.
         sqlite3_progress_handler(
             connection.pointer, Self.instructions,
             { context in

@@ -91,7 +91,7 @@ struct PruneBatch: Sendable {
             let owner = try PreparedStatement(db, "SELECT user FROM reading WHERE key = ?")
             owner.bind(1, reading)
             if let owner = try owner.firstInt() { owners.insert(owner) }
-            batch.frames += try remove(db, reading)
+            batch.frames += try RowRemoval(db: db).removeReading(reading)
             batch.readings += 1
         }
         // The numbers are by the rows that were there before: none is given a second time.
@@ -135,27 +135,6 @@ struct PruneBatch: Sendable {
                 ))
         }
         return found
-    }
-
-    /// Removes a reading with all that is its own; returns how many frames that were.
-    private static func remove(_ db: Database, _ reading: Int64) throws -> Int {
-        let own = try PreparedStatement(db, "SELECT frame FROM reading_frame WHERE reading = ?")
-        own.bind(1, reading)
-        var frames: [Int64] = []
-        while try own.next() { frames.append(own.int(0)) }
-        for table in [
-            "outbox WHERE reading", "sensor_record WHERE reading", "reading_frame WHERE reading", "reading WHERE key",
-        ] {
-            let delete = try PreparedStatement(db, "DELETE FROM \(table) = ?")
-            delete.bind(1, reading)
-            try delete.run()
-        }
-        let delete = try PreparedStatement(
-            db, "DELETE FROM frame WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = ?1)")
-        return try frames.reduce(0) { count, frame in
-            delete.bind(1, frame)
-            return try count + delete.run()
-        }
     }
 }
 

@@ -87,18 +87,18 @@ extension ReadingStore: DeviceMemory {
         guard let newest = try newestRecord(db, device: device, epoch: epoch) else { return nil }
         // In the order of the indexes, so that no table of all numbers has to be made.
         let count = try Int.fetchOne(
-            db,
-            sql: """
-                SELECT (SELECT count(*) FROM (
-                        SELECT DISTINCT sequence FROM reading INDEXED BY reading_sequence
-                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL))
-                    + (SELECT count(*) FROM (
-                        SELECT DISTINCT sequence FROM pruned INDEXED BY pruned_sequence
-                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL) AS p
-                    WHERE NOT EXISTS (
-                        SELECT 1 FROM reading INDEXED BY reading_sequence
-                        WHERE device = ?1 AND sequence_epoch = ?2 AND sequence = p.sequence))
-                """, arguments: [device, epoch])
+            try db.cachedStatement(
+                sql: """
+                    SELECT (SELECT count(*) FROM (
+                            SELECT DISTINCT sequence FROM reading INDEXED BY reading_sequence
+                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL))
+                        + (SELECT count(*) FROM (
+                            SELECT DISTINCT sequence FROM pruned INDEXED BY pruned_sequence
+                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL) AS p
+                        WHERE NOT EXISTS (
+                            SELECT 1 FROM reading INDEXED BY reading_sequence
+                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence = p.sequence))
+                    """), arguments: [device, epoch])
         let lastWasComplete = try Bool.fetchOne(
             try db.cachedStatement(
                 sql: """

@@ -77,7 +77,7 @@ struct RemovalRunner {
                 user: user, atServer: atServer(places), places: Self.asked(places, erased), erased: erased)
         }
         // A post on its way would arrive for somebody who is gone, and might make them again.
-        let removal = try await untilDone { try await gateway.destinations.withoutDelivery(work) }
+        let removal = try await untilDone(gateway.isService) { try await gateway.destinations.withoutDelivery(work) }
         try await tell(removal)
         try await tellOfBackups()
     }
@@ -109,7 +109,7 @@ struct RemovalRunner {
             try await rewriteFiles()
             return removals
         }
-        let removals = try await untilDone { try await gateway.destinations.withoutDelivery(work) }
+        let removals = try await untilDone(gateway.isService) { try await gateway.destinations.withoutDelivery(work) }
         try await tellOfBackups()
         guard !json else {
             return try await output.data(JSONValue.object(["users": .array(removals.map(\.document))]).text)
@@ -120,17 +120,17 @@ struct RemovalRunner {
         }
     }
 
-    /// In a gateway, the removal goes on when nobody waits for it any more: somebody who is half gone would be delivered again.
-    private func untilDone<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value
-    {
-        guard gateway.isService else { return try await work() }
-        return try await Task { try await work() }.value
+    /// Does work that goes on, if `isCertain`, when nobody waits for it any more: somebody who is gone at a server and still here
+    /// would be made there again.
+    private func untilDone<Value: Sendable>(
+        _ isCertain: Bool, _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await isCertain ? Task { try await work() }.value : work()
     }
 
     private func erase(_ user: StoreUser, retracts: Bool, except done: Set<DestinationKey>) async throws -> Erasure {
-        // Gone at a server and still here, they would be made there again.
         let isCertain = gateway.isService || !done.isEmpty
-        let erase = { @Sendable [gateway, output] in
+        return try await untilDone(isCertain) { [gateway, output] in
             try await WorkProgress.following { progress in
                 try await gateway.store.eraseUser(
                     user.key, retracts: retracts, except: done, rewritesFiles: false, progress: progress)
@@ -138,7 +138,6 @@ struct RemovalRunner {
                 do { try await output.progress(progress) } catch { if !isCertain { throw error } }
             }
         }
-        return try await isCertain ? Task { try await erase() }.value : erase()
     }
 
     /// Once, whoever was erased, and last: it takes minutes in a large store, and nothing else may wait for it.
