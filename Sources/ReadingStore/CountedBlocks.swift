@@ -1,0 +1,81 @@
+/// What was counted in the blocks of a table, each until one of its rows changes.
+struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
+    /// What was counted, by level.
+    struct Counted: Sendable {
+        private(set) var levels: [[Int64: Tally]] = RowBlock.Level.allCases.map { _ in [:] }
+
+        subscript(_ level: RowBlock.Level) -> [Int64: Tally] {
+            get { levels[level.rawValue] }
+            set { levels[level.rawValue] = newValue }
+        }
+    }
+
+    /// The last commits that changed a block, and with how many commits there were before it was counted.
+    private struct Numbered: Sendable {
+        var counted: [Int64: (tally: Tally, commits: Int)] = [:]
+        var touched: [Int64: Int] = [:]
+
+        func knows(_ number: Int64, sinceAllChanged commits: Int) -> Bool {
+            counted[number].map { $0.commits >= max(commits, touched[number] ?? 0) } ?? false
+        }
+
+        mutating func keep(_ tallies: [Int64: Tally], at commits: Int) {
+            for (number, tally) in tallies { counted[number] = (tally, commits) }
+        }
+    }
+
+    /// How many parts are known at most: those of the blocks that change now.
+    private static var mostParts: Int { 512 }
+
+    private var rules: Rules?
+    private var levels = RowBlock.Level.allCases.map { _ in Numbered() }
+    private var allTouched = 0
+
+    /// Whether anything was counted.
+    var isBegun: Bool { !levels[RowBlock.Level.block.rawValue].counted.isEmpty }
+
+    /// Notes what a commit has changed.
+    ///
+    /// - Parameters:
+    ///   - changed: the numbers of parts; `nil`: perhaps all.
+    ///   - commit: how many commits there are with this one.
+    mutating func note(_ changed: Set<Int64>?, by commit: Int) {
+        guard let changed else {
+            allTouched = commit
+            return
+        }
+        for part in changed {
+            for level in RowBlock.Level.allCases {
+                levels[level.rawValue].touched[level.number(ofPart: part)] = commit
+            }
+        }
+    }
+
+    /// What is known of one.
+    func known(_ number: Int64, at level: RowBlock.Level, _ rules: Rules) -> Tally? {
+        self.rules == rules && knows(number, at: level) ? levels[level.rawValue].counted[number]?.tally : nil
+    }
+
+    /// Whether no commit has changed one since it was counted.
+    func knows(_ number: Int64, at level: RowBlock.Level) -> Bool {
+        levels[level.rawValue].knows(number, sinceAllChanged: allTouched)
+    }
+
+    /// Whether one changes: its rows will be counted again soon.
+    func changes(_ number: Int64, at level: RowBlock.Level) -> Bool { levels[level.rawValue].touched[number] != nil }
+
+    /// Keeps what was counted.
+    ///
+    /// - Parameter commits: how many there were before it was counted.
+    mutating func keep(_ counted: Counted, _ rules: Rules, at commits: Int) {
+        if self.rules != rules {
+            self.rules = rules
+            for level in levels.indices { levels[level].counted = [:] }
+        }
+        let part = RowBlock.Level.part
+        if levels[part.rawValue].counted.count + counted[part].count > Self.mostParts {
+            levels[part.rawValue].counted = [:]
+        }
+        for level in RowBlock.Level.allCases { levels[level.rawValue].keep(counted[level], at: commits) }
+    }
+}
