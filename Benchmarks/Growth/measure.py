@@ -349,8 +349,9 @@ def radio(work, meters):
             each.wait()
 
 
-# These tell of each device.
-LISTS = ["`devices`", "GET /api/v1/devices", "/metrics"]
+# What has to look at each device: linear at best.
+START, FIRST_START = "start-up, until meters are listened for", "first start, with a new bond of each"
+LISTS = ["`devices`", "GET /api/v1/devices", "/metrics", START, FIRST_START]
 
 
 def devices(binary, work):
@@ -373,8 +374,8 @@ def devices(binary, work):
                 with Gateway(binary, state, address) as gateway:
                     # With what it does until it listens for all of its meters.
                     starts.append(gateway.settle())
-            found.setdefault("first start, with a new bond of each", {})[count] = starts[0]
-            found.setdefault("start-up, until meters are listened for", {})[count] = statistics.median(starts[1:])
+            found.setdefault(FIRST_START, {})[count] = starts[0]
+            found.setdefault(START, {})[count] = statistics.median(starts[1:])
             with Gateway(binary, state, address) as gateway:
                 gateway.settle()
                 answer = json.loads(gateway.command("devices", "--json"))["devices"]

@@ -8,9 +8,9 @@ extension BlueZPeripheral {
         for attempt in 0... {
             let objects: GATTObjects
             do throws(DBusError) {
-                let reply = try await wire.service.connection.call(
-                    BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects")
-                objects = GATTObjects(of: path, in: try ManagedObjects(reply: reply), logger: context.logger)
+                objects = GATTObjects(
+                    of: path, in: try await ManagedObjects.of(wire.service.connection, .tree(at: path)),
+                    logger: context.logger)
             } catch {
                 throw error.radioError
             }

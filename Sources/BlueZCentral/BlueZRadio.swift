@@ -137,7 +137,7 @@ public final class BlueZRadio: Radio {
         try await context.pairing.take {
             try Task.checkCancellation()
             // The daemon never answers a Pair of a device that is paired already (5.66).
-            if let bond = try await self.bond(with: address) { return bond }
+            if let bond = try await self.trustedBond(with: address) { return bond }
             let (device, usable, _) = try await self.locate(address, within: timeout)
             return try await PairingCourse(self.context, usable, device, device.address ?? address, agent: agent).run()
         }
@@ -167,6 +167,11 @@ public final class BlueZRadio: Radio {
     public func bonds() async throws -> [Bond] {
         let usable = try await context.link.usableAdapter()
         return try await devices(of: usable).compactMap(\.bond).sorted { $0.address.bits < $1.address.bits }
+    }
+
+    /// The bond with a device: see `Radio.bond(with:)`.
+    public func bond(with address: DeviceAddress) async throws -> Bond? {
+        try await bonded(address, try await context.link.usableAdapter())?.bond
     }
 
     /// Devices connecting and disconnecting: see `Radio.connectionChanges(_:)`.
@@ -231,11 +236,9 @@ extension BlueZRadio {
     }
 
     /// The bond with a device, trusted, where there is one.
-    private func bond(with address: DeviceAddress) async throws -> Bond? {
+    private func trustedBond(with address: DeviceAddress) async throws -> Bond? {
         let usable = try await context.link.usableAdapter()
-        guard
-            let device = try await devices(of: usable).first(where: { $0.isBonded && $0.address?.bits == address.bits })
-        else { return nil }
+        guard let device = try await bonded(address, usable) else { return nil }
         if !device.isTrusted {
             _ = try? await usable.service.connection.call(
                 BlueZName.service, device.path, BlueZName.properties, "Set",
@@ -246,12 +249,34 @@ extension BlueZRadio {
         return bond
     }
 
-    private func devices(of usable: ServiceLink.UsableAdapter) async throws -> [DeviceObject] {
+    /// The bonded device with this address, whatever its kind.
+    private func bonded(_ address: DeviceAddress, _ usable: ServiceLink.UsableAdapter) async throws -> DeviceObject? {
+        func isMeant(_ device: DeviceObject) -> Bool { device.isBonded && device.address?.bits == address.bits }
+        if let device = try await object(at: usable.adapter.path + "/dev_" + address.pathName, usable), isMeant(device)
+        {
+            return device
+        }
+        // A path has the address that the device was first heard with. One that resolved to another keeps it.
+        return try await devices(of: usable).first(where: isMeant)
+    }
+
+    /// A device's object; nil where there is none.
+    private func object(at path: String, _ usable: ServiceLink.UsableAdapter) async throws -> DeviceObject? {
         do throws(DBusError) {
             let reply = try await usable.service.connection.call(
-                BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects")
-            return try ManagedObjects(reply: reply).with(BlueZName.device)
-                .filter { $0.path.hasPrefix(usable.adapter.path + "/") }
+                BlueZName.service, path, BlueZName.properties, "GetAll", [.string(BlueZName.device)])
+            return reply.first?.stringKeyed.map { DeviceObject(path: path, $0, logger: context.logger) }
+        } catch {
+            // Whether the service can be asked at all shows when it is asked for all objects.
+            guard case .remote = error else { throw error.radioError }
+            return nil
+        }
+    }
+
+    private func devices(of usable: ServiceLink.UsableAdapter) async throws -> [DeviceObject] {
+        do throws(DBusError) {
+            return try await ManagedObjects.of(usable.service.connection, .children(of: usable.adapter.path))
+                .with(BlueZName.device)
                 .map { DeviceObject(path: $0.path, $0.properties, logger: context.logger) }
         } catch {
             throw error.radioError
@@ -295,4 +320,9 @@ extension Presence {
         return isComing(
             device.path, isConnected: device.isConnected, at: listeningTime, failures: context.failures(of: address))
     }
+}
+
+extension DeviceAddress {
+    /// How bluetoothd writes it in a path: `AA_BB_CC_DD_EE_FF`.
+    fileprivate var pathName: String { String(description.map { $0 == ":" ? "_" : $0 }) }
 }

@@ -114,11 +114,10 @@ final class DeviceWatch {
     /// Looks at all objects anew; what is new among them is returned.
     func reload() async throws -> [Change] {
         do throws(DBusError) {
-            let reply = try await connection.call(BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects")
+            let objects = try await ManagedObjects.of(connection, .children(of: usable.adapter.path))
             let now = Instant.systemClock
             var changes: [Change] = []
-            for (path, properties) in try ManagedObjects(reply: reply).with(BlueZName.device)
-            where path.hasPrefix(usable.adapter.path + "/") {
+            for (path, properties) in objects.with(BlueZName.device) {
                 if let change = try await add(path, properties, now) { changes.append(change) }
             }
             return changes

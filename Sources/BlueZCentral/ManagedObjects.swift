@@ -7,6 +7,13 @@ struct ManagedObjects: Sendable {
     /// By object path. What has another type is left out.
     let objects: [String: Interfaces]
 
+    /// Asks the Bluetooth service for those of its objects that are wanted.
+    static func of(_ connection: DBusConnection, _ wanted: DBusObjects) async throws(DBusError) -> ManagedObjects {
+        try ManagedObjects(
+            reply: await connection.call(
+                BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects", selecting: wanted))
+    }
+
     /// - Throws: ``DBusError/unexpectedReply(expected:found:)``.
     init(reply: [DBusValue]) throws(DBusError) {
         guard let paths = reply.first?.stringKeyed else {

@@ -229,9 +229,7 @@ actor ServiceLink {
 
     private func loadObjects(_ connection: DBusConnection) async {
         do throws(DBusError) {
-            let reply = try await connection.call(
-                BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects")
-            let objects = try ManagedObjects(reply: reply)
+            let objects = try await ManagedObjects.of(connection, .children(of: BlueZName.root))
             let owner = try await connection.call(
                 BlueZName.bus, BlueZName.busPath, BlueZName.bus, "GetNameOwner", [.string(BlueZName.service)]
             ).first?.stringValue

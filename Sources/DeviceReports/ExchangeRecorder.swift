@@ -133,6 +133,7 @@ package struct RecordedRadio: Radio {
         try await radio.unpair(address)
     }
     package func bonds() async throws -> [Bond] { try await radio.bonds() }
+    package func bond(with address: DeviceAddress) async throws -> Bond? { try await radio.bond(with: address) }
     package func connectionChanges(
         _ addresses: Set<DeviceAddress>
     ) -> AsyncThrowingStream<ConnectionChange, any Error> {

@@ -60,8 +60,21 @@ public protocol Radio: Central {
     /// The bonds there are.
     func bonds() async throws -> [Bond]
 
+    /// The bond with a device, where there is one.
+    ///
+    /// - Parameter address: the device's address; only its 48 bits are compared.
+    func bond(with address: DeviceAddress) async throws -> Bond?
+
     /// Devices connecting and disconnecting, whoever caused it: first how each of these stands, then each change.
     func connectionChanges(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<ConnectionChange, any Error>
+}
+
+extension Radio {
+    /// Looks through all bonds; of two with the same 48 bits the one of the same kind is meant.
+    public func bond(with address: DeviceAddress) async throws -> Bond? {
+        let bonds = try await bonds()
+        return bonds.first { $0.address == address } ?? bonds.first { $0.address.bits == address.bits }
+    }
 }
 
 /// The state of the adapter a radio uses.

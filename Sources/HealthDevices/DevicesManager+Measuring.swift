@@ -42,10 +42,8 @@ extension DevicesManager {
 
     /// Whether a device gives a reading only when it is told to measure, as far as is remembered of it.
     public func measuresOnCommand(_ address: DeviceAddress) async throws -> Bool {
-        let known = try await pairings.pairings().first { device in
-            device.addresses.contains { $0.bits == address.bits }
-        }
-        return known?.device.model.flatMap { catalogue[$0] }?.measuresOnCommand == true
+        try await pairings.pairings(like: address).first?.device.model.flatMap { catalogue[$0] }?.measuresOnCommand
+            == true
     }
 
     /// Waits for a device and connects it; tries again where connecting fails. Nothing is asked of the device yet.

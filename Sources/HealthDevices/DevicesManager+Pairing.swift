@@ -74,8 +74,8 @@ extension DevicesManager {
         _ progress: @Sendable (PairingProgress) async -> Void
     ) async throws -> PairedDevice {
         await progress(.alreadyPaired(bond))
-        let known = try await pairings.pairings().first { $0.addresses.contains(bond) }
-        let name = try await radio.bonds().first { $0.address == bond }?.name ?? known?.device.name
+        let known = try await pairings.pairing(of: bond)
+        let name = try await radio.bond(with: bond)?.name ?? known?.device.name
         var device = describe(
             Advertisement(address: bond, name: name, isPaired: true, seenAt: Instant(microseconds: 0)),
             knownAs: said)

@@ -12,11 +12,9 @@ extension DevicesManager {
     public func search(for models: [DeviceModel]? = nil) -> AsyncThrowingStream<FoundDevice, any Error> {
         let wanted = models.map { Set($0.map(\.id)) }
         return .producing { yield in
-            let known = try await pairings.pairings()
+            let known = try await pairings.pairings().byAddress
             for try await advertisement in radio.advertisements() {
-                let remembered = known.first { device in
-                    advertisement.address.map(device.addresses.contains) ?? false
-                }?.device.model
+                let remembered = advertisement.address.flatMap { known[$0] }?.device.model
                 let model =
                     catalogue.model(catalogue.model(for: advertisement), knownAs: remembered)
                     ?? remembered.flatMap { catalogue[$0] }
@@ -34,9 +32,11 @@ extension DevicesManager {
     }
 
     /// Whether a device of no listed model is one that was paired here.
-    private static func isKnownMeter(_ advertisement: Advertisement, among known: [DevicePairing]) -> Bool {
+    private static func isKnownMeter(_ advertisement: Advertisement, among known: [DeviceAddress: DevicePairing])
+        -> Bool
+    {
         guard advertisement.isPaired, let address = advertisement.address else { return false }
-        return known.contains { $0.state.isPaired && $0.addresses.contains(address) }
+        return known[address]?.state.isPaired == true
     }
 
     /// Devices connecting and disconnecting, whoever causes it: first how each stands, then each change.

@@ -90,7 +90,7 @@ public struct DevicesManager: Sendable {
         let address = try await bonded(address) ?? address
         return try await turns.inTurn(address) {
             var existed = try await radio.unpair(address)
-            if let known = try await pairings.pairings().first(where: { $0.addresses.contains(address) }),
+            if let known = try await pairings.pairing(of: address),
                 known.state.isPaired
             {
                 try await pairings.notePairing(of: DeviceDescription(address: address), as: .unpaired)
@@ -114,11 +114,12 @@ public struct DevicesManager: Sendable {
     @discardableResult public func reconcilePairings() async throws -> Set<DeviceAddress> {
         let bonds = try await radio.bonds()
         let known = try await pairings.pairings()
+        let byAddress = known.byAddress
         var paired: Set<DeviceAddress> = []
         for bond in bonds {
             let advertisement = Advertisement(
                 address: bond.address, name: bond.name, isPaired: true, seenAt: Instant(microseconds: 0))
-            let remembered = known.first { $0.addresses.contains(bond.address) }
+            let remembered = byAddress[bond.address]
             guard remembered != nil || catalogue.model(for: advertisement) != nil else { continue }
             guard remembered?.isBarred != true else { continue }
             paired.insert(bond.address)
@@ -167,14 +168,11 @@ public struct DevicesManager: Sendable {
     /// The address a device is bonded under, or, where its model makes no bond, paired under: a device may be known by several, and people do not say
     /// whether one is public or random.
     func bonded(_ address: DeviceAddress) async throws -> DeviceAddress? {
-        let bonds = try await radio.bonds().map(\.address)
-        if bonds.contains(address) { return address }
-        if let sameBits = bonds.first(where: { $0.bits == address.bits }) { return sameBits }
-        let device = try await pairings.pairings().first { device in
-            device.addresses.contains { $0.bits == address.bits }
-        }
-        if let bond = device?.addresses.first(where: bonds.contains) { return bond }
-        return device.flatMap { isReadWithoutBond($0) ? $0.device.address ?? $0.addresses.first : nil }
+        if let bond = try await radio.bond(with: address) { return bond.address }
+        guard let device = try await pairings.pairings(like: address).first else { return nil }
+        let bonds = Set(try await radio.bonds().map(\.address))
+        if let bond = device.addresses.first(where: bonds.contains) { return bond }
+        return isReadWithoutBond(device) ? device.device.address ?? device.addresses.first : nil
     }
 
     /// Whether a device that a person has paired makes no bond.
@@ -187,12 +185,14 @@ public struct DevicesManager: Sendable {
     func isPaired(_ advertisement: Advertisement) async throws -> Bool {
         if advertisement.isPaired { return true }
         guard let address = advertisement.address else { return false }
-        return try await pairings.pairings().contains { $0.addresses.contains(address) && isReadWithoutBond($0) }
+        return try await pairings.pairings(like: address).contains {
+            $0.addresses.contains(address) && isReadWithoutBond($0)
+        }
     }
 
     /// Whether a device's person was erased, and nobody has paired it since.
     func isBarred(_ address: DeviceAddress) async throws -> Bool {
-        try await pairings.pairings().contains { $0.isBarred && $0.addresses.contains(address) }
+        try await pairings.isBarred(address)
     }
 
     /// What is known of a device by what it advertises, and by what it was found to offer.

@@ -167,7 +167,7 @@ public struct MeterReader: Sendable {
     /// erased with its person, and takes no frames.
     func leaveIfBarred(_ contact: Contact, _ advertisement: Advertisement) async throws {
         guard let pairings, let address = advertisement.address,
-            try await pairings.pairings().contains(where: { $0.isBarred && $0.addresses.contains(address) })
+            try await pairings.isBarred(address)
         else { return }
         try await memory.endContact(
             contact, ContactSummary(isComplete: false, error: ContactFailure.barredCode, received: 0))

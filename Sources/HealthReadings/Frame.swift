@@ -99,8 +99,8 @@ public protocol FrameDecoding: Sendable {
     /// one contact to the next; nil where it stays, or there is none.
     func passingNumber(of frame: Frame, model: String?) -> UInt16?
 
-    /// The rules, beyond the octets' own, by which records of this model are excluded; empty where there are none. Where
-    /// they change, or the model of a device is found only later, stored records are judged again.
+    /// The rules, beyond the octets' own, by which records of this model are excluded, in one line; empty where there are none.
+    /// Where they change, or the model of a device is found only later, stored records are judged again.
     func rules(model: String?) -> String
 
     /// A sample out of another program's data with its exclusion: what decoding its frame gives, without its octets.

@@ -42,10 +42,22 @@ public struct DevicePairing: Sendable, Hashable {
     }
 }
 
+extension [DevicePairing] {
+    /// Each device by every address that it was met with; of two with one address the one that is paired.
+    package var byAddress: [DeviceAddress: DevicePairing] {
+        Dictionary(flatMap { device in device.addresses.map { ($0, device) } }) { first, second in
+            second.state.isPaired && !first.state.isPaired ? second : first
+        }
+    }
+}
+
 /// What is remembered of bonds: readings, sequence epochs and clocks stay whatever becomes of a bond.
 public protocol PairingMemory: Sendable {
     /// The devices known, bonded or not.
     func pairings() async throws -> [DevicePairing]
+
+    /// The devices known by an address of these 48 bits, of whatever kind: an address that people type says none.
+    func pairings(like address: DeviceAddress) async throws -> [DevicePairing]
 
     /// Notes how a device stands; durable when it returns.
     ///
@@ -59,9 +71,24 @@ public protocol PairingMemory: Sendable {
 }
 
 extension PairingMemory {
+    /// Looks through all devices.
+    public func pairings(like address: DeviceAddress) async throws -> [DevicePairing] {
+        try await pairings().filter { $0.addresses.contains { $0.bits == address.bits } }
+    }
+
+    /// Whether a device known by this address is barred.
+    package func isBarred(_ address: DeviceAddress) async throws -> Bool {
+        try await pairings(like: address).contains { $0.isBarred && $0.addresses.contains(address) }
+    }
+
+    /// The device known by this address.
+    package func pairing(of address: DeviceAddress) async throws -> DevicePairing? {
+        try await pairings(like: address).first { $0.addresses.contains(address) }
+    }
+
     /// The catalogue's id that the device with this address is remembered by.
     package func model(of address: DeviceAddress?) async throws -> String? {
         guard let address else { return nil }
-        return try await pairings().first { $0.addresses.contains(address) }?.device.model
+        return try await pairing(of: address)?.device.model
     }
 }

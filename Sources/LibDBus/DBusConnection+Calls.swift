@@ -12,12 +12,13 @@ extension DBusConnection {
     ///   - interface: the interface.
     ///   - member: the method.
     ///   - arguments: what it is given.
+    ///   - selection: of an answer that tells of many objects, those that are read; nil for all.
     ///   - timeout: how long to wait.
     /// - Returns: the answer's values.
     /// - Throws: ``DBusError``: the other side's error as ``DBusError/remote(name:message:)``.
     public func call(
         _ destination: String, _ path: String, _ interface: String, _ member: String, _ arguments: [DBusValue] = [],
-        timeout: Duration = .seconds(25)
+        selecting selection: DBusObjects? = nil, timeout: Duration = .seconds(25)
     ) async throws(DBusError) -> [DBusValue] {
         let message = try OwnedMessage.call(destination, path, interface, member, arguments)
         guard isOpen else { throw .disconnected }
@@ -28,7 +29,8 @@ extension DBusConnection {
             await withCheckedContinuation { continuation in
                 let description = "\(interface).\(member), after \(timeout)"
                 calls.add(
-                    PendingCalls.Call(deadline: deadline, description: description, continuation: continuation),
+                    PendingCalls.Call(
+                        deadline: deadline, description: description, selection: selection, continuation: continuation),
                     serial: serial)
                 transport.deadline = calls.nextDeadline
             }
@@ -82,17 +84,17 @@ extension DBusConnection {
     func receiveAnswer(_ message: borrowing OwnedMessage) {
         guard let call = calls.take(dbus_message_get_reply_serial(message.pointer)) else { return }
         releaseSignals()
-        call.continuation.resume(returning: Self.answer(of: message))
+        call.continuation.resume(returning: Self.answer(of: message, call.selection))
     }
 
-    private static func answer(of message: borrowing OwnedMessage) -> PendingCalls.Answer {
+    private static func answer(of message: borrowing OwnedMessage, _ selection: DBusObjects?) -> PendingCalls.Answer {
         if dbus_message_get_type(message.pointer) == DBUS_MESSAGE_TYPE_ERROR {
             let name = dbus_message_get_error_name(message.pointer).map { String(cString: $0) } ?? ""
             let text = MessageHeader.firstText(of: message.pointer).map { String(cString: $0.text) } ?? ""
             return .failure(.remote(name: name, message: text))
         }
         do {
-            return .success(try ValueReader.arguments(of: message.pointer))
+            return .success(try ValueReader.arguments(of: message.pointer, selection))
         } catch {
             return .failure(.unexpectedReply(expected: "values that can be read", found: error.description))
         }

@@ -6,6 +6,8 @@ struct PendingCalls {
         var deadline: SuspendingClock.Instant
         /// What to say when it runs out of time.
         var description: String
+        /// The objects that are read of an answer which tells of many; nil for all.
+        var selection: DBusObjects?
         var continuation: CheckedContinuation<Answer, Never>
     }
 

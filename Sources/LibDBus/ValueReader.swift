@@ -1,4 +1,5 @@
 import CDBus
+import Glibc
 
 /// Reads values out of a message. libdbus has checked the message; what it does not check is how much memory its values
 /// take, and that is bounded here.
@@ -15,12 +16,16 @@ struct ValueReader {
     static let mostValues = 1 << 20
 
     private var left = mostValues
+    /// The entries that are read of a dictionary of objects; nil for all.
+    private var selection: DBusObjects?
 
-    /// All arguments.
-    static func arguments(of message: OpaquePointer) throws(Failure) -> [DBusValue] {
+    /// All arguments; of dictionaries of objects those that are selected.
+    static func arguments(
+        of message: OpaquePointer, _ selection: DBusObjects? = nil
+    ) throws(Failure) -> [DBusValue] {
         var iterator = DBusMessageIter()
         guard dbus_message_iter_init(message, &iterator) != 0 else { return [] }
-        var reader = ValueReader()
+        var reader = ValueReader(selection: selection)
         return try reader.values(at: &iterator, depth: 0)
     }
 
@@ -114,6 +119,10 @@ struct ValueReader {
         while dbus_message_iter_get_arg_type(&entries) == WireType.dictionaryEntry.rawValue {
             var entry = DBusMessageIter()
             dbus_message_iter_recurse(&entries, &entry)
+            if let selection, types.first == "o", !selection.contains(path(at: &entry)) {
+                dbus_message_iter_next(&entries)
+                continue
+            }
             let key = try value(dbus_message_iter_get_arg_type(&entry), at: &entry, depth: depth)
             dbus_message_iter_next(&entry)
             result[key] = try value(dbus_message_iter_get_arg_type(&entry), at: &entry, depth: depth)
@@ -126,6 +135,12 @@ struct ValueReader {
         var value = zero
         dbus_message_iter_get_basic(&iterator, &value)
         return value
+    }
+
+    /// The octets of a path in place.
+    private func path(at iterator: inout DBusMessageIter) -> UnsafeRawBufferPointer {
+        let text: UnsafePointer<CChar>? = basic(nil, at: &iterator)
+        return UnsafeRawBufferPointer(start: text, count: text.map { strlen($0) } ?? 0)
     }
 
     private func text(at iterator: inout DBusMessageIter) -> String {

@@ -2,6 +2,28 @@ import Foundation
 import GRDB
 import HealthReadings
 
+/// Labels of devices that were opened lately: a device that is met is looked for among all of its model. They are forgotten
+/// after a minute, when readings are erased and when keys change.
+struct OpenedLabels: Sendable {
+    private static let most = 4096
+
+    private var labels: [Int64: (blob: [UInt8], label: DeviceLabel)] = [:]
+
+    /// The label, if the blob is as it was: what its seal held for then, it holds for now.
+    func label(of device: Int64, _ blob: UnsafeRawBufferPointer) -> DeviceLabel? {
+        guard let known = labels[device], blob.elementsEqual(known.blob) else { return nil }
+        return known.label
+    }
+
+    /// - Returns: whether it is the first one.
+    mutating func keep(_ label: DeviceLabel, of device: Int64, _ blob: UnsafeRawBufferPointer) -> Bool {
+        let isFirst = labels.isEmpty
+        if labels.count == Self.most { labels = [:] }
+        labels[device] = (Array(blob), label)
+        return isFirst
+    }
+}
+
 /// What tells one device from others of its model, and so whose it is: sealed with the rest of the content.
 struct DeviceLabel: Equatable {
     var serial: String?

@@ -86,7 +86,7 @@ struct DeviceRegister {
                 arguments: [Int64(bitPattern: address.bits), address.kindCode])
         }
         let bySerial = try description.serial.flatMap { serial in
-            try labels("model IS ?", [description.model]).first { $0.label.serial == serial }?.device
+            try device(of: description.model) { $0.serial == serial }
         }
         switch (byAddress, bySerial) {
         case (.some(let one), .some(let other)) where one != other:
@@ -97,23 +97,25 @@ struct DeviceRegister {
         case (nil, nil):
             guard description.address == nil else { return nil }
             let wanted = DeviceLabel(serial: description.serial, name: description.name)
-            return try labels("model IS ? AND address IS NULL", [description.model]).first { $0.label == wanted }?
-                .device
+            return try device(of: description.model, "AND address IS NULL") { $0 == wanted }
         }
     }
 
-    /// What tells devices of a model apart, the oldest first; nothing of a store that is locked.
-    private func labels(_ condition: String, _ arguments: StatementArguments) throws -> [(
-        device: Int64, label: DeviceLabel
-    )] {
-        guard sealing.refusal == nil else { return [] }
-        return try Row.fetchAll(
-            db, sql: "SELECT key, label FROM device WHERE \(condition) ORDER BY key", arguments: arguments
-        ).map { row in
-            let key: Int64 = try row.value(0)
-            let label = (try row.value(1) as Data?).flatMap { try? sealing.label($0, of: key) }
-            return (key, label ?? DeviceLabel())
+    /// The oldest device of a model that has such a label; none of a store that is locked.
+    private func device(
+        of model: String?, _ condition: String = "", where isWanted: (DeviceLabel) -> Bool
+    ) throws -> Int64? {
+        guard sealing.refusal == nil else { return nil }
+        let select = try PreparedStatement(
+            db, "SELECT key, label FROM device WHERE model IS ? \(condition) ORDER BY key")
+        select.bind(1, model)
+        defer { select.reset() }
+        while try select.next() {
+            let key = select.int(0)
+            let label = select.isNull(1) ? nil : select.withOctets(1) { try? sealing.label($0, of: key) }
+            if isWanted(label ?? DeviceLabel()) { return key }
         }
+        return nil
     }
 
     private func insert(_ description: DeviceDescription) throws -> Int64 {

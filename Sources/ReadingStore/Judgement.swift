@@ -13,9 +13,6 @@ import Synchronization
 /// A record that another model would have at another place, or not at all, may be another person's: it is excluded as
 /// superseded and taken back wherever it was delivered. The next contact stores it as what it is.
 struct Judgement {
-    /// The setting with a line for each device whose readings were judged by rules: its number, and the rules.
-    private static let setting = "judged.devices"
-
     let db: Database
     let decoder: any FrameDecoding
     let sealing: Sealing
@@ -24,32 +21,33 @@ struct Judgement {
 
     /// Whether the readings of any device are to be judged again.
     static func isNeeded(_ db: Database, _ decoder: any FrameDecoding) throws -> Bool {
-        let known = try knownRules(db)
+        let known = try JudgedRules(db).byDevice
         return try devices(db, nil).contains { known[$0.key] ?? "" != decoder.rules(model: $0.model) }
     }
 
     /// Has the readings of a device judged again, whatever they were judged by.
     static func forget(_ db: Database, device: Int64) throws {
-        var known = try knownRules(db)
-        guard known.removeValue(forKey: device) != nil else { return }
-        try note(db, known)
+        var known = try JudgedRules(db)
+        guard !known[device].isEmpty else { return }
+        try known.note([device: ""], db)
     }
 
     /// Judges the readings of a device, or of all, whose rules have changed.
     ///
     /// - Returns: the readings that are others now.
     func run(only device: Int64? = nil) throws -> [FrameOutcome] {
-        var known = try Self.knownRules(db)
+        var known = try JudgedRules(db)
+        let byDevice = device == nil ? known.byDevice : [:]
         var outcomes: [FrameOutcome] = []
-        var isChanged = false
+        var judged: [Int64: String] = [:]
         for (key, model) in try Self.devices(db, device) {
             let rules = decoder.rules(model: model)
-            guard known[key] ?? "" != rules else { continue }
+            let former = device == nil ? byDevice[key] ?? "" : known[key]
+            guard former != rules else { continue }
             outcomes += try judge(key, model)
-            known[key] = rules
-            isChanged = true
+            judged[key] = rules
         }
-        if isChanged { try Self.note(db, known) }
+        if !judged.isEmpty { try known.note(judged, db) }
         return outcomes
     }
 
@@ -136,19 +134,64 @@ struct Judgement {
             db, sql: "SELECT key, model FROM device WHERE ?1 IS NULL OR key = ?1 ORDER BY key", arguments: [device]
         ).map { (try $0.value(0), try $0.value(1)) }
     }
+}
 
-    private static func knownRules(_ db: Database) throws -> [Int64: String] {
-        Dictionary(
-            try ReadingStore.lines(db, setting).compactMap { line in
-                let parts = line.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1).map { Substring($0) }
-                return parts.count == 2 ? Int64(parts[0]).map { ($0, String(parts[1])) } : nil
-            }
-        ) { _, last in last }
+/// By which rules the readings of each device were judged: a setting with a line for each device, its number and the rules.
+/// A contact wants one line of perhaps a thousand, and takes no other apart.
+struct JudgedRules {
+    private static let setting = "judged.devices"
+    private static let lineFeed = UInt8(ascii: "\n")
+
+    /// The lines, with a line feed behind each.
+    private var text: [UInt8]
+
+    init(_ db: Database) throws {
+        let lines = try String.fetchOne(
+            db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [Self.setting])
+        text = lines.map { Array($0.utf8) + [Self.lineFeed] } ?? []
     }
 
-    private static func note(_ db: Database, _ known: [Int64: String]) throws {
-        let lines = known.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-        try ReadingStore.set(db, setting, lines: lines)
+    /// The rules of a device; empty where it was judged by none.
+    subscript(device: Int64) -> String {
+        let name = Array("\(device) ".utf8)
+        return lines.first { text[$0].starts(with: name) }.map { rules(in: $0) } ?? ""
+    }
+
+    /// The rules of each device that was judged by some.
+    var byDevice: [Int64: String] {
+        Dictionary(lines.compactMap { line in device(in: line).map { ($0, rules(in: line)) } }) { _, last in last }
+    }
+
+    /// Notes the rules of devices; empty: none.
+    mutating func note(_ judged: [Int64: String], _ db: Database) throws {
+        var changed: [UInt8] = []
+        for line in lines where device(in: line).flatMap({ judged[$0] }) == nil {
+            changed += text[line]
+            changed.append(Self.lineFeed)
+        }
+        for (device, rules) in judged.sorted(by: { $0.key < $1.key }) where !rules.isEmpty {
+            changed += "\(device) \(rules)\n".utf8
+        }
+        text = changed
+        let lines = String(decoding: text.dropLast(), as: UTF8.self)
+        try ReadingStore.set(db, Self.setting, lines: lines.isEmpty ? [] : [lines])
+    }
+
+    /// Where the lines are, without their line feeds.
+    private var lines: some Sequence<Range<Int>> {
+        sequence(state: 0) { start in
+            guard let end = text[start...].firstIndex(of: Self.lineFeed) else { return nil }
+            defer { start = end + 1 }
+            return start..<end
+        }
+    }
+
+    private func device(in line: Range<Int>) -> Int64? {
+        Int64(String(decoding: text[line].prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self))
+    }
+
+    private func rules(in line: Range<Int>) -> String {
+        String(decoding: text[line].drop { $0 != UInt8(ascii: " ") }.dropFirst(), as: UTF8.self)
     }
 }
 

@@ -357,7 +357,7 @@ final class DeviceCache {
         guard try select.next() else { throw StoreError.corrupt(detail: "device \(key) is missing") }
         defer { select.reset() }
         // A label that is damaged, or locked, keeps no reading from being read: the device is known by its address.
-        let label = select.isNull(3) ? nil : try? sealing.label(Data(select.octets(3)), of: key)
+        let label = select.isNull(3) ? nil : select.withOctets(3) { try? sealing.label($0, of: key) }
         return DeviceDescription(
             address: DeviceAddress(bits: select.optionalInt(0), kind: select.optionalInt(1)), model: select.text(2),
             serial: label?.serial, name: label?.name, provider: select.text(4) ?? "manual")

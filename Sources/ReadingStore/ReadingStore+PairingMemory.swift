@@ -6,10 +6,26 @@ extension ReadingStore: PairingMemory {
     /// The devices known, bonded or not, in the order they were first seen; also those that were never paired to the
     /// end.
     public func pairings() async throws -> [DevicePairing] {
+        try await pairings("TRUE")
+    }
+
+    /// The devices known by an address of these 48 bits.
+    public func pairings(like address: DeviceAddress) async throws -> [DevicePairing] {
+        try await pairings(
+            "key IN (SELECT device FROM device_address WHERE address = ?)", [Int64(bitPattern: address.bits)])
+    }
+
+    private func pairings(
+        _ condition: String, _ arguments: StatementArguments = []
+    ) async throws -> [DevicePairing] {
         try await read { [sealing] db in
             let cache = DeviceCache(db, sealing)
             return try Row.fetchAll(
-                db, sql: "SELECT key, is_paired, is_proven, paired_at, proven_at, is_barred FROM device ORDER BY key"
+                db,
+                sql: """
+                    SELECT key, is_paired, is_proven, paired_at, proven_at, is_barred FROM device WHERE \(condition)
+                    ORDER BY key
+                    """, arguments: arguments
             ).map { row in
                 let (isPaired, isProven): (Bool, Bool) = (try row.value(1), try row.value(2))
                 let state: PairingState = isPaired ? (isProven ? .proven : .paired) : .unpaired

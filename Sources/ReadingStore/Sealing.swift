@@ -122,6 +122,7 @@ final class Sealing: Sendable {
 
     private let state: Mutex<State>
     private let opened = Mutex(OpenedContents())
+    private let labels = Mutex(OpenedLabels())
 
     init(_ state: State = State()) { self.state = Mutex(state) }
 
@@ -158,6 +159,7 @@ final class Sealing: Sendable {
             state.keys = state.keys.filter { state.inUse.contains($0.key) }
             if state.inUse == [state.current] { state.earlier = state.current == 0 ? .all : nil }
         }
+        labels.withLock { $0 = OpenedLabels() }
     }
 
     /// - Throws: the ``StoreError`` that says which key is missing.
@@ -172,7 +174,10 @@ final class Sealing: Sendable {
         if opened.withLock({ $0.keep(contents, of: keys) }) { watch() }
     }
 
-    func forgetOpened() { opened.withLock { $0 = OpenedContents() } }
+    func forgetOpened() {
+        opened.withLock { $0 = OpenedContents() }
+        labels.withLock { $0 = OpenedLabels() }
+    }
 
     private func watch() {
         DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + OpenedContents.patience) { [weak self] in
@@ -266,8 +271,20 @@ final class Sealing: Sendable {
     }
 
     func label(_ blob: Data, of device: Int64) throws -> DeviceLabel {
+        try blob.withUnsafeBytes { try label($0, of: device) }
+    }
+
+    func label(_ blob: UnsafeRawBufferPointer, of device: Int64) throws -> DeviceLabel {
         try requireKeys()
-        return try DeviceLabel(octets: open(Array(blob), at: .device(device)))
+        if let known = labels.withLock({ $0.label(of: device, blob) }) { return known }
+        let (octets, wasSealed) = try open(blob, at: .device(device))
+        let label = try DeviceLabel(octets: octets)
+        if wasSealed, labels.withLock({ $0.keep(label, of: device, blob) }) {
+            DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + OpenedContents.patience) { [weak self] in
+                self?.labels.withLock { $0 = OpenedLabels() }
+            }
+        }
+        return label
     }
 
     /// The generation a blob is of.

@@ -345,6 +345,28 @@ struct PairingTests {
         #expect(try await bench.radio.bonds().map(\.address) == [Bench.meter])
     }
 
+    @Test(
+        "A bond is found by its address, also where the object's path has the address that the device was first heard with"
+    )
+    func findsBond() async throws {
+        let bench = try await Bench()
+        let bonded: EmulatedDaemon.Properties = ["Paired": .bool(true), "Bonded": .bool(true)]
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:08", bonded)
+        let path = try await bench.daemon.addDevice("4A:00:00:00:18:09", bonded)
+        try await bench.daemon.changeDevice(path, ["Address": .string("C0:00:00:00:18:09")])
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:0A")
+        for bits: UInt64 in [0xC000_0000_1808, 0xC000_0000_1809] {
+            for kind in [DeviceAddress.Kind.random, .public] {
+                let bond = try await bench.radio.bond(with: DeviceAddress(bits: bits, kind: kind))
+                #expect(bond?.address == DeviceAddress(bits: bits, kind: .random))
+            }
+        }
+        // One that was heard only, one whose path has another's address, and one that is not known.
+        for bits: UInt64 in [0xC000_0000_180A, 0x4A00_0000_1809, 0xC000_0000_180B] {
+            #expect(try await bench.radio.bond(with: DeviceAddress(bits: bits, kind: .random)) == nil)
+        }
+    }
+
     @Test("Unpairing removes the device and says whether there was a bond")
     func unpairs() async throws {
         let bench = try await Bench()

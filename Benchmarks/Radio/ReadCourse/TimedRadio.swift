@@ -23,6 +23,7 @@ final class TimedRadio: Radio {
     }
     func unpair(_ address: DeviceAddress) async throws -> Bool { try await radio.unpair(address) }
     func bonds() async throws -> [Bond] { try await radio.bonds() }
+    func bond(with address: DeviceAddress) async throws -> Bond? { try await radio.bond(with: address) }
     func connectionChanges(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<ConnectionChange, any Error> {
         radio.connectionChanges(addresses)
     }

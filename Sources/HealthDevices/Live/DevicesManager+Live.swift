@@ -31,18 +31,14 @@ extension DevicesManager {
     /// The paired devices that send live values, as far as the catalogue knows.
     public func liveDevices() async throws -> Set<DeviceAddress> {
         let paired = try await reconcilePairings()
-        let known = try await pairings.pairings()
-        return paired.filter { address in
-            let device = known.first { $0.addresses.contains(address) }?.device
-            let model = device?.model.flatMap { catalogue[$0] }
-            return model?.sendsLive == true
-        }
+        let known = try await pairings.pairings().byAddress
+        return paired.filter { model(of: $0, among: known)?.sendsLive == true }
     }
 
     /// Of these devices those that have records to read: a strap is left to those who look, a scale that is never
     /// connected to those who listen, and a cuff that measures when it is told to, to those who tell it.
     func devicesWithRecords(_ addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
-        let known = try await pairings.pairings()
+        let known = try await pairings.pairings().byAddress
         return addresses.filter { address in
             guard let model = model(of: address, among: known) else { return true }
             return !model.isLiveOnly && !model.isOnlyHeard && !model.measuresOnCommand
@@ -50,8 +46,8 @@ extension DevicesManager {
     }
 
     /// The model that a device is remembered by.
-    func model(of address: DeviceAddress, among known: [DevicePairing]) -> DeviceModel? {
-        known.first { $0.addresses.contains(address) }?.device.model.flatMap { catalogue[$0] }
+    func model(of address: DeviceAddress, among known: [DeviceAddress: DevicePairing]) -> DeviceModel? {
+        known[address]?.device.model.flatMap { catalogue[$0] }
     }
 
     private func follow(

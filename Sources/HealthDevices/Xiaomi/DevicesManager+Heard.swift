@@ -8,13 +8,13 @@ extension DevicesManager {
 
     /// Of these devices those that are never connected.
     func devicesOnlyHeard(_ addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
-        let known = try await pairings.pairings()
+        let known = try await pairings.pairings().byAddress
         return addresses.filter { model(of: $0, among: known)?.isOnlyHeard == true }
     }
 
     /// Whether a device is never connected.
     func isOnlyHeard(_ address: DeviceAddress) async throws -> Bool {
-        try await !devicesOnlyHeard([address]).isEmpty
+        try await pairings.model(of: address).flatMap { catalogue[$0] }?.isOnlyHeard == true
     }
 
     /// Stores the measurement that a scale advertises, when nobody else is at it.
