@@ -37,8 +37,8 @@ help:
 	@echo "              also with RabbitMQ 4 (as root, with debootstrap; GATEWAYS=1000)"
 	@echo "make test-fleet-short  the short trials with 60 gateways, in about two minutes"
 	@echo "make test-lab-13  run every test of the Bluetooth lab against Debian 13's BlueZ and kernel (make test: against Debian 12's)"
-	@echo "make test-arm64  build and run modules' tests for arm64 in Debian unstable, under qemu: many hours, and it can be stopped (as root,"
-	@echo "              with debootstrap; MODULES=\"HCIMonitor GATTProfiles\")"
+	@echo "make test-arm64  build modules' tests for arm64 with Debian unstable's Swift, and run them there; on another machine under qemu,"
+	@echo "              some hours the first time (as root, with mmdebstrap; MODULES=\"HCIMonitor GATTProfiles\", JOBS=2)"
 	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
@@ -131,7 +131,7 @@ test-lab-13: deps test-deps
 	@HEALTHRELAY_LAB_DEBIAN=13 Tests/Lab/run-tests
 
 test-arm64:
-	@Packaging/install-packages debootstrap
+	@Packaging/install-packages mmdebstrap
 	@BUILD_PACKAGES="$(BUILD_PACKAGES)" Tests/Arm64/run $(MODULES)
 
 fuzz: deps

@@ -511,7 +511,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// Under an emulator a build takes hours: `make test-arm64` builds the tests of one module at a time, and what they need.
+// `make test-arm64` builds the tests of the modules that it runs, and what they need.
 if let tested = Context.environment["HEALTHRELAY_TESTS"]?.split(separator: ",").map(String.init) {
     package.targets.removeAll { $0.type == .test && !tested.contains($0.name) }
 }

@@ -133,10 +133,14 @@ extension DestinationRule {
         func choice(_ key: String, _ entries: [String]?) -> [String] {
             entries.map { [key] + $0.sorted().map { "\(key) \($0)" } } ?? []
         }
-        return (isManual ? ["manual"] : []) + (backfillDays.map { ["backfill \($0)"] } ?? [])
-            + choice("kind", selection.kinds?.map(\.rawValue)) + choice("person", selection.people.map(Array.init))
-            + choice("address", selection.devices?.addresses.map { String($0) })
-            + choice("model", selection.devices.map { Array($0.models) })
+        // One expression of all would take Swift 6.2.3 too long to check.
+        var lines = isManual ? ["manual"] : []
+        if let backfillDays { lines.append("backfill \(backfillDays)") }
+        lines += choice("kind", selection.kinds?.map(\.rawValue))
+        lines += choice("person", selection.people.map(Array.init))
+        lines += choice("address", selection.devices?.addresses.map { String($0) })
+        lines += choice("model", selection.devices.map { Array($0.models) })
+        return lines
     }
 
     fileprivate init(lines: [String]) {

@@ -219,10 +219,12 @@ final class EmulatedDevice: Peripheral {
                 throw GATTError.attribute(state.behaviour.busyCode)
             }
             state.busyLeft = state.behaviour.busyAnswers
-            let spots = octets == [1, 1] ? state.behaviour.spotChecks : nil
-            let answers =
-                spots.map { spots in spots.stored.map { (0x2A5E, $0) } + [(0x2A52, [6, 0, 1, spots.answer])] }
-                ?? state.behaviour.glucose?.answer(to: octets) ?? []
+            let answers: [(BluetoothUUID, [UInt8])] =
+                if octets == [1, 1], let spots = state.behaviour.spotChecks {
+                    spots.stored.map { (0x2A5E, $0) } + [(0x2A52, [6, 0, 1, spots.answer])]
+                } else {
+                    state.behaviour.glucose?.answer(to: octets) ?? []
+                }
             for (uuid, octets) in answers {
                 state.queue.append(
                     CharacteristicValue(uuid: uuid, octets: octets, receivedAt: Instant(seconds: state.clock)))

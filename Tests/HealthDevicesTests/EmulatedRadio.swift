@@ -73,10 +73,13 @@ final class EmulatedRadio: Radio {
             state.adapter = adapter
             var ended: [@Sendable (any Error) -> Void] = []
             if case .unusable = adapter {
-                ended += state.listeners.values.map { listener in { listener.finish(throwing: $0) } }
-                ended += state.watchers.values.map { watcher in { watcher.1.finish(throwing: $0) } }
-                ended += state.heeders.values.map { heeder in { heeder.1.finish(throwing: $0) } }
-                ended += state.links.values.map { link in { link.1.finish(throwing: $0) } }
+                ended += state.listeners.values.map { listener in
+                    { @Sendable error in listener.finish(throwing: error) }
+                }
+                ended += state.watchers.values.map { watcher in { @Sendable error in watcher.1.finish(throwing: error) }
+                }
+                ended += state.heeders.values.map { heeder in { @Sendable error in heeder.1.finish(throwing: error) } }
+                ended += state.links.values.map { link in { @Sendable error in link.1.finish(throwing: error) } }
             }
             return (Array(state.adapterFollowers.values), ended)
         }

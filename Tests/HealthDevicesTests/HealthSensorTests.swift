@@ -7,14 +7,16 @@ import Testing
 
 @Suite("generic health sensors (1840)")
 struct HealthSensorTests {
+    /// The part of IEEE 11073-10101 that numbers vital signs. Its type is written out for Swift 6.2.3.
+    private static let vitalSigns: UInt32 = 0x2_0000
     private static let saturation = HealthObservation(
-        type: 0x2_0000 + 19384,
+        type: vitalSigns + 19384,
         content: .numeric(.init(unit: 544, number: MedFloat32(rawValue: 97))))
     private static let pressure = HealthObservation(
-        type: 0x2_0000 + 18948,
+        type: vitalSigns + 18948,
         content: .compound([
-            .init(type: 0x2_0000 + 18949, value: .init(unit: 3872, number: MedFloat32(rawValue: 120))),
-            .init(type: 0x2_0000 + 18950, value: .init(unit: 3872, number: MedFloat32(rawValue: 80))),
+            .init(type: vitalSigns + 18949, value: .init(unit: 3872, number: MedFloat32(rawValue: 120))),
+            .init(type: vitalSigns + 18950, value: .init(unit: 3872, number: MedFloat32(rawValue: 80))),
         ]))
 
     private func whole(_ observation: HealthObservation, counter: UInt8 = 0) -> [UInt8] {

@@ -86,7 +86,7 @@ import Testing
         let monitor = try monitor("omron_hem7155tk4", [5, 3])
         #expect(try await read(monitor, as: "omron_hem7155tk4").received == 8)
         let first = monitor.reads.prefix(3).map(\.address)
-        #expect(first == [0x0260, 0x028C, 0x02E8 + 2 * 16])
+        #expect(first == [0x0260, 0x028C, 0x02E8 + 2 * 16 as UInt16])
         _ = try await read(monitor, as: "omron_hem7155tmw")
         #expect(monitor.reads.map(\.address).prefix(4) == [0x0010, 0x003C, 0x0260, 0x028C])
     }

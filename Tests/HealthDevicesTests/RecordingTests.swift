@@ -233,7 +233,7 @@ import Testing
         try store.close()
     }
 
-    #if DEBUG
+    #if DEBUG && compiler(>=6.3)  // Earlier exit tests capture nothing.
         @Test("promise 1: a kill at any commit of a recording costs a quarter of a minute at most", arguments: 1...12)
         func kill(commit: Int) async throws {
             let directory = Self.newDirectory()

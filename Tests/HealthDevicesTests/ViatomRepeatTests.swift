@@ -8,8 +8,10 @@ import Testing
 
     private static func record(_ number: Int) -> [UInt8] {
         func little(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> (8 * $0) & 0xFF) } }
-        return little(1_772_000_000 + number * 600, 4) + little(218_071, 4) + [0, 0, 0, 0, 0]
-            + [120 + number % 40, 76, 98, 64].flatMap { little($0, 2) } + [UInt8](repeating: 0, count: 16)
+        var octets = little(1_772_000_000 + number * 600, 4) + little(218_071, 4)
+        octets += [UInt8](repeating: 0, count: 5)
+        for value in [120 + number % 40, 76, 98, 64] { octets += little(value, 2) }
+        return octets + [UInt8](repeating: 0, count: 16)
     }
 
     @Test("an answer that comes twice is not taken for the next one's", arguments: [37, 40, 74, 100])

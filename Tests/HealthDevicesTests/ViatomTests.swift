@@ -16,9 +16,11 @@ import Testing
         func little(_ value: UInt32, _ count: Int) -> [UInt8] {
             (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * UInt32($0))) }
         }
-        let values: [UInt32] = [UInt32(120 + number % 40), 76, 98]
-        return little(time ?? 1_772_000_000 + UInt32(number) * 600, 4) + little(user, 4) + [0, 0, 0, 0, 0]
-            + values.flatMap { little($0, 2) } + [64, isIrregular ? 1 : 0] + [UInt8](repeating: 0, count: 16)
+        var octets = little(time ?? 1_772_000_000 + UInt32(number) * 600, 4) + little(user, 4)
+        octets += [UInt8](repeating: 0, count: 5)
+        for value in [UInt32(120 + number % 40), 76, 98] { octets += little(value, 2) }
+        octets += [64, isIrregular ? 1 : 0]
+        return octets + [UInt8](repeating: 0, count: 16)
     }
 
     private func monitor(

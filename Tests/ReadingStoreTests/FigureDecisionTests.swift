@@ -198,7 +198,7 @@ struct FigureDecisionTests {
         }
     }
 
-    #if DEBUG
+    #if DEBUG && compiler(>=6.3)  // Earlier exit tests capture nothing.
         private static func work(_ directory: String) async throws {
             let harness = try await Harness(directory)
             let ids = try await fill(harness)

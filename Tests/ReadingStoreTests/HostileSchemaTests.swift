@@ -144,43 +144,46 @@ private func peakMemory() throws -> Int {
 
 @Suite("Memory of an unfinished erasure")
 struct RewritingMemoryTests {
-    @Test("writing the files anew does not hold the database in memory, and leaves no other file")
-    func memory() async throws {
-        let harness = try await Harness(encryption: .off())
-        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")])
-        try harness.store.close()
-        try TamperingTests.edit(harness.directory) { db in
-            try db.execute(
-                sql: """
-                    WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
-                    INSERT INTO frame (key, device, contact, format, ordinal, received_at, state, payload)
-                    SELECT 100 + i, 1, 1, 6168, i, 0, 4, randomblob(4000) FROM n;
-                    DELETE FROM frame WHERE key > 100 AND key % 5 = 0;
-                    INSERT INTO setting VALUES ('erase.unfinished', '1')
-                    """)
+    #if compiler(>=6.3)  // Earlier exit tests capture nothing.
+        @Test("writing the files anew does not hold the database in memory, and leaves no other file")
+        func memory() async throws {
+            let harness = try await Harness(encryption: .off())
+            try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")])
+            try harness.store.close()
+            try TamperingTests.edit(harness.directory) { db in
+                try db.execute(
+                    sql: """
+                        WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
+                        INSERT INTO frame (key, device, contact, format, ordinal, received_at, state, payload)
+                        SELECT 100 + i, 1, 1, 6168, i, 0, 4, randomblob(4000) FROM n;
+                        DELETE FROM frame WHERE key > 100 AND key % 5 = 0;
+                        INSERT INTO setting VALUES ('erase.unfinished', '1')
+                        """)
+            }
+            let path = harness.directory + "/readings.sqlite"
+            let before = try #require(
+                try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
+            #expect(before > 150_000_000)
+            // What a process that was killed between making and unlinking one leaves.
+            let left = harness.directory + "/etilqs_0123456789abcdef"
+            _ = FileManager.default.createFile(atPath: left, contents: Data([1]))
+            await #expect(processExitsWith: .success) { [directory = harness.directory as String] in
+                let start = try peakMemory()
+                let store = try await Harness.open(directory, encryption: .off())
+                let grown = try peakMemory() - start
+                try store.close()
+                print("grown by \(grown / 1_000_000) MB")
+                exit(grown < 70_000_000 ? 0 : 1)
+            }
+            let after = try #require(
+                try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
+            #expect(after < before * 9 / 10)
+            #expect(
+                try Set(FileManager.default.contentsOfDirectory(atPath: harness.directory)).isSubset(of: [
+                    "readings.sqlite", "readings.sqlite-wal", "readings.sqlite-shm", "store.lock",
+                ]))
         }
-        let path = harness.directory + "/readings.sqlite"
-        let before = try #require(
-            try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
-        #expect(before > 150_000_000)
-        // What a process that was killed between making and unlinking one leaves.
-        _ = FileManager.default.createFile(atPath: harness.directory + "/etilqs_0123456789abcdef", contents: Data([1]))
-        await #expect(processExitsWith: .success) { [directory = harness.directory as String] in
-            let start = try peakMemory()
-            let store = try await Harness.open(directory, encryption: .off())
-            let grown = try peakMemory() - start
-            try store.close()
-            print("grown by \(grown / 1_000_000) MB")
-            exit(grown < 70_000_000 ? 0 : 1)
-        }
-        let after = try #require(
-            try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
-        #expect(after < before * 9 / 10)
-        #expect(
-            try Set(FileManager.default.contentsOfDirectory(atPath: harness.directory)).isSubset(of: [
-                "readings.sqlite", "readings.sqlite-wal", "readings.sqlite-shm", "store.lock",
-            ]))
-    }
+    #endif
 
     @Test("a store can be closed at any moment while its files are written anew")
     func closing() async throws {

@@ -38,7 +38,7 @@ struct PeopleSigningTests {
     }
 }
 
-#if DEBUG
+#if DEBUG && compiler(>=6.3)  // Earlier exit tests capture nothing.
     @Suite("Death while people are signed")
     struct PeopleCrashTests {
         @Test(

@@ -739,7 +739,7 @@ struct FHIRTests {
 
     // MARK: Death
 
-    #if DEBUG
+    #if DEBUG && compiler(>=6.3)  // Earlier exit tests capture nothing.
         /// A server and a gateway in one process. The server keeps what it has stored in a file.
         private static func work(_ folder: String, unwrittenLimit: Int? = nil) async throws -> FHIRServer {
             let fixture = try await Fixture.open(folder)
