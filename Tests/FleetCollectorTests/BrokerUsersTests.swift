@@ -10,7 +10,8 @@ import TestRabbitMQ
 import Testing
 
 /// The authority at a real RabbitMQ node.
-@Suite("Gateways' users at the broker", .timeLimit(.minutes(5))) struct BrokerUsersTests {
+@Suite("Gateways' users at the broker", .enabled(if: TestRabbitMQ.isInstalled), .timeLimit(.minutes(5)))
+struct BrokerUsersTests {
     private func ask(
         _ engine: TestFleetEngine, _ method: HTTPMethod, _ path: String, _ body: String? = nil
     ) async throws -> (status: UInt, text: String) {
