@@ -263,9 +263,8 @@ extension BlueZRadio {
     /// A device's object; nil where there is none.
     private func object(at path: String, _ usable: ServiceLink.UsableAdapter) async throws -> DeviceObject? {
         do throws(DBusError) {
-            let reply = try await usable.service.connection.call(
-                BlueZName.service, path, BlueZName.properties, "GetAll", [.string(BlueZName.device)])
-            return reply.first?.stringKeyed.map { DeviceObject(path: path, $0, logger: context.logger) }
+            return try await usable.service.connection.deviceProperties(at: path)
+                .map { DeviceObject(path: path, $0, logger: context.logger) }
         } catch {
             // Whether the service can be asked at all shows when it is asked for all objects.
             guard case .remote = error else { throw error.radioError }

@@ -186,19 +186,13 @@ final class DeviceWatch {
                         member: "PropertiesChanged", arg0: BlueZName.device))
             }
             // What it said before its changes were let through.
-            if let current = await allProperties(of: path) {
+            // There is none where the device has gone meanwhile.
+            if let current = try? await connection.deviceProperties(at: path) {
                 device.apply(PropertyChange(changed: current), logger: logger)
             }
         }
         devices[path] = device
         return Change(kind: .present, device: device, at: instant)
-    }
-
-    /// Nil where the device has gone meanwhile.
-    private func allProperties(of path: String) async -> [String: DBusValue]? {
-        try? await connection.call(
-            BlueZName.service, path, BlueZName.properties, "GetAll", [.string(BlueZName.device)]
-        ).first?.stringKeyed
     }
 }
 

@@ -1,5 +1,13 @@
 import LibDBus
 
+extension DBusConnection {
+    /// What the Bluetooth service says of the device at a path; nil where the answer is no `a{sv}`.
+    func deviceProperties(at path: String) async throws(DBusError) -> [String: DBusValue]? {
+        try await call(BlueZName.service, path, BlueZName.properties, "GetAll", [.string(BlueZName.device)])
+            .first?.stringKeyed
+    }
+}
+
 /// The objects of a service with their interfaces and properties, as `GetManagedObjects` tells them (`a{oa{sa{sv}}}`).
 struct ManagedObjects: Sendable {
     typealias Interfaces = [String: [String: DBusValue]]

@@ -90,9 +90,7 @@ public struct DevicesManager: Sendable {
         let address = try await bonded(address) ?? address
         return try await turns.inTurn(address) {
             var existed = try await radio.unpair(address)
-            if let known = try await pairings.pairing(of: address),
-                known.state.isPaired
-            {
+            if let known = try await pairings.pairing(of: address), known.state.isPaired {
                 try await pairings.notePairing(of: DeviceDescription(address: address), as: .unpaired)
                 existed = existed || isReadWithoutBond(known)
             }

@@ -74,7 +74,7 @@ extension ReadingStore {
         select.bind(1, name)
         defer { select.reset() }
         guard try select.next(), let text = select.text(0) else { return [] }
-        // By octets: there may be a line for each of a thousand devices.
+        // By octets: a line feed behind a carriage return is no character of its own.
         return text.utf8.split(separator: UInt8(ascii: "\n")).map { String(Substring($0)) }
     }
 

@@ -27,7 +27,7 @@ struct Judgement {
 
     /// Has the readings of a device judged again, whatever they were judged by.
     static func forget(_ db: Database, device: Int64) throws {
-        var known = try JudgedRules(db)
+        let known = try JudgedRules(db)
         guard !known[device].isEmpty else { return }
         try known.note([device: ""], db)
     }
@@ -36,14 +36,13 @@ struct Judgement {
     ///
     /// - Returns: the readings that are others now.
     func run(only device: Int64? = nil) throws -> [FrameOutcome] {
-        var known = try JudgedRules(db)
-        let byDevice = device == nil ? known.byDevice : [:]
+        let known = try JudgedRules(db)
+        let former = device.map { [$0: known[$0]] } ?? known.byDevice
         var outcomes: [FrameOutcome] = []
         var judged: [Int64: String] = [:]
         for (key, model) in try Self.devices(db, device) {
             let rules = decoder.rules(model: model)
-            let former = device == nil ? byDevice[key] ?? "" : known[key]
-            guard former != rules else { continue }
+            guard former[key] ?? "" != rules else { continue }
             outcomes += try judge(key, model)
             judged[key] = rules
         }
@@ -143,7 +142,7 @@ struct JudgedRules {
     private static let lineFeed = UInt8(ascii: "\n")
 
     /// The lines, with a line feed behind each.
-    private var text: [UInt8]
+    private let text: [UInt8]
 
     init(_ db: Database) throws {
         let lines = try String.fetchOne(
@@ -163,7 +162,7 @@ struct JudgedRules {
     }
 
     /// Notes the rules of devices; empty: none.
-    mutating func note(_ judged: [Int64: String], _ db: Database) throws {
+    func note(_ judged: [Int64: String], _ db: Database) throws {
         var changed: [UInt8] = []
         for line in lines where device(in: line).flatMap({ judged[$0] }) == nil {
             changed += text[line]
@@ -172,8 +171,7 @@ struct JudgedRules {
         for (device, rules) in judged.sorted(by: { $0.key < $1.key }) where !rules.isEmpty {
             changed += "\(device) \(rules)\n".utf8
         }
-        text = changed
-        let lines = String(decoding: text.dropLast(), as: UTF8.self)
+        let lines = String(decoding: changed.dropLast(), as: UTF8.self)
         try ReadingStore.set(db, Self.setting, lines: lines.isEmpty ? [] : [lines])
     }
 

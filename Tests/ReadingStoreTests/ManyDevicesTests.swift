@@ -72,7 +72,7 @@ struct ManyDevicesTests {
             try db.execute(sql: "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
             var expected: [Int64: String] = [:]
             for _ in 0..<300 {
-                var known = try JudgedRules(db)
+                let known = try JudgedRules(db)
                 // Numbers that begin or end like others.
                 let device = Int64([1, 11, 111, 2, 12, 121, 21, 1000].randomElement(using: &generator) ?? 1)
                 let rules = ["", "from 1", "1 11", "é", "from 20 to 600 1"].randomElement(using: &generator) ?? ""
