@@ -80,9 +80,9 @@ public actor Narrator {
         case .readings(let ids, .sourceChecked):
             let connected = Set(ids.compactMap { providers[$0] }).sorted().joined(separator: ", ")
             let source = connected.isEmpty ? "the source" : connected
-            print("source        \(source) is connected: \(ids.count) readings may be sent")
+            print("source        \(source) is connected: \(Self.readings(ids.count)) may be sent")
         case .readings(let ids, .posted):
-            guard showsValues else { return print("posted        \(ids.count) readings") }
+            guard showsValues else { return print("posted        \(Self.readings(ids.count))") }
             for id in ids { lines[id].map { print("posted        \($0)") } }
         case .readings(let ids, .acknowledged):
             for id in ids {
@@ -90,10 +90,10 @@ public actor Narrator {
                 providers[id] = nil
                 if showsValues { print("acknowledged  \(line)") }
             }
-            if !showsValues { print("acknowledged  \(ids.count) readings") }
+            if !showsValues { print("acknowledged  \(Self.readings(ids.count))") }
         case .readings(let ids, .setAside(let words)):
             guard showsValues else {
-                return print("refused       \(ids.count) readings: see `healthrelay sync status`")
+                return print("refused       \(Self.readings(ids.count)): see `healthrelay sync status`")
             }
             for id in ids { print("refused       \(lines[id] ?? id.description): \(words)") }
         case .held(let target, let hold, let count, let reason):
@@ -103,8 +103,8 @@ public actor Narrator {
         case .failedSyncing(_, let failure, _), .paused(let failure):
             // The server's words may repeat what was sent.
             print("delivery      \(showsValues ? failure.message : failure.code.replacing("_", with: " "))")
-        case .retracted(let count): print("taken back    \(count) readings")
-        case .leftBehind(let count): print("left there    \(count) readings that cannot be taken back")
+        case .retracted(let count): print("taken back    \(Self.readings(count))")
+        case .leftBehind(let count): print("left there    \(Self.readings(count)) that cannot be taken back")
         case .readings(_, .handedOver), .syncing, .successSyncing, .nothingToSync, .syncingCompleted: break
         }
     }
@@ -148,6 +148,8 @@ public actor Narrator {
     func sensorFailed(_ error: LibreReadError) {
         print("not read      \(showsValues ? error.description : error.code.replacing("_", with: " "))")
     }
+
+    private static func readings(_ count: Int) -> String { count == 1 ? "1 reading" : "\(count) readings" }
 
     private func title(_ address: DeviceAddress) -> String {
         let model = models[address]
