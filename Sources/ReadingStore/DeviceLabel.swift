@@ -9,6 +9,8 @@ struct OpenedLabels: Sendable {
 
     private var labels: [Int64: (blob: [UInt8], label: DeviceLabel)] = [:]
 
+    var isEmpty: Bool { labels.isEmpty }
+
     /// The label, if the blob is as it was: what its seal held for then, it holds for now.
     func label(of device: Int64, _ blob: UnsafeRawBufferPointer) -> DeviceLabel? {
         guard let known = labels[device], blob.elementsEqual(known.blob) else { return nil }

@@ -170,6 +170,9 @@ final class Sealing: Sendable {
     /// What was opened for pages lately.
     var knownContents: OpenedContents { opened.withLock(\.self) }
 
+    /// The devices' labels that were opened lately.
+    var knownLabels: OpenedLabels { labels.withLock(\.self) }
+
     func keep(_ contents: [OpenedContent], of keys: [Int64]) {
         if opened.withLock({ $0.keep(contents, of: keys) }) { watch() }
     }
