@@ -1,3 +1,4 @@
+import CLibCrypto
 import Crypto
 import CryptoExtras
 import Foundation
@@ -49,11 +50,28 @@ public enum ExportFormat {
             (10...19).contains(roundsExponent) && (1...8).contains(blockSize) && (1...4).contains(parallelism)
         }
 
+        /// The system's scrypt: the one in swift-crypto takes ten times as long in a debug build.
+        ///
+        /// - Throws: `CryptoKitError` if the memory cannot be had.
         func key(_ passphrase: String, salt: [UInt8]) throws -> SymmetricKey {
-            try KDF.Scrypt.deriveKey(
-                from: Data(passphrase.precomposedStringWithCanonicalMapping.utf8), salt: salt, outputByteCount: 32,
-                rounds: 1 << Int(roundsExponent), blockSize: Int(blockSize), parallelism: Int(parallelism))
+            var secret = Array(passphrase.precomposedStringWithCanonicalMapping.utf8)
+            var key = [UInt8](repeating: 0, count: 32)
+            defer {
+                OPENSSL_cleanse(&secret, secret.count)
+                OPENSSL_cleanse(&key, key.count)
+            }
+            let isDerived = secret.withUnsafeBytes { secret in
+                EVP_PBE_scrypt(
+                    secret.baseAddress?.assumingMemoryBound(to: CChar.self), secret.count, salt, salt.count,
+                    1 << UInt64(roundsExponent), UInt64(blockSize), UInt64(parallelism), Self.mostMemory, &key,
+                    key.count)
+            }
+            guard isDerived == 1 else { throw CryptoKitError.underlyingCoreCryptoError(error: 0) }
+            return SymmetricKey(data: key)
         }
+
+        /// Above what `isReasonable` lets through; libcrypto's own limit is below ``ExportFormat/cost``.
+        private static let mostMemory: UInt64 = 1 << 30
     }
 
     /// Title, version, salt, cost.

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import HealthReadings
 import Testing
@@ -215,6 +216,23 @@ struct ExportTests {
         for path in [copy, copy + "-journal", workshop] { #expect(!files.fileExists(atPath: path), "\(path)") }
         #expect(files.fileExists(atPath: own))
         #expect(files.contents(atPath: harness.directory + "/key") == Data(count: 44))
+    }
+
+    /// The first 32 octets of the keys in section 12.
+    @Test(
+        "a key is that of RFC 7914",
+        arguments: [
+            ("password", "NaCl", 10, 8, 16, "fdbabe1c9d3472007856e7190d01e9fe7c6ad7cbc8237830e77376634b373162"),
+            (
+                "pleaseletmein", "SodiumChloride", 14, 8, 1,
+                "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2"
+            ),
+        ])
+    func vector(_ passphrase: String, _ salt: String, _ rounds: Int, _ block: Int, _ lanes: Int, _ key: String) throws {
+        let cost = ExportFormat.ScryptCost(
+            roundsExponent: UInt8(rounds), blockSize: UInt8(block), parallelism: UInt8(lanes))
+        let made = try cost.key(passphrase, salt: Array(salt.utf8)).withUnsafeBytes { Array($0) }
+        #expect(made.map { String(UInt16($0) + 256, radix: 16).dropFirst() }.joined() == key)
     }
 
     @Test("chunks of any size come back, and no octets ever trap")
