@@ -162,17 +162,19 @@ final class APIBench: Sendable {
         if let last { request.headers.add(name: "Last-Event-ID", value: last) }
         for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
         let response = try await client.execute(request, timeout: .seconds(120))
-        var text = ""
+        var received = ByteBuffer()
         var hasStarted = false
         for try await part in response.body {
-            text += String(buffer: part)
+            received.writeImmutableBuffer(part)
             if !hasStarted {
                 hasStarted = true
                 try await started()
             }
-            if isEnough(text) { break }
+            // The connection cuts an event wherever it likes; an empty line ends it.
+            let text = String(buffer: received)
+            if text.hasSuffix("\n\n"), isEnough(text) { break }
         }
-        return text
+        return String(buffer: received)
     }
 
     /// A program that was let in.
