@@ -17,7 +17,7 @@ TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosqui
 	vsmartcard-vpcd udev victoria-metrics
 FLEET_PACKAGES := mosquitto nats-server openssl postgresql rabbitmq-server
 
-.PHONY: help run fleet fleet-engine build docs test deb deb-previous test-deb test-upgrade test-home-assistant test-fleet test-fleet-short test-lab-13 test-arm64 soak soak-year test-release fuzz hostile sanitize bench bench-decade bench-growth bench-idle bench-age format lint fixtures deps test-deps clean
+.PHONY: help run fleet fleet-engine build docs test deb deb-previous test-deb test-upgrade test-home-assistant test-trials test-embedding test-fleet test-fleet-short test-lab-13 test-arm64 soak soak-year test-release fuzz hostile sanitize bench bench-decade bench-growth bench-idle bench-age format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, replay the recorded meters and deliver to a sandbox server, a file and an MQTT broker"
@@ -39,6 +39,8 @@ help:
 	@echo "make test-lab-13  run every test of the Bluetooth lab against Debian 13's BlueZ and kernel (make test: against Debian 12's)"
 	@echo "make test-arm64  build modules' tests for arm64 with Debian unstable's Swift, and run them there; on another machine under qemu,"
 	@echo "              some hours the first time (as root, with mmdebstrap; MODULES=\"HCIMonitor GATTProfiles\", JOBS=2)"
+	@echo "make test-trials  run the unit tests with every trial of each property, of which a debug build otherwise makes a fifth"
+	@echo "make test-embedding  build and run two of the examples outside the repository, as an application that embeds the library would"
 	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
@@ -133,6 +135,13 @@ test-lab-13: deps test-deps
 test-arm64:
 	@Packaging/install-packages mmdebstrap
 	@BUILD_PACKAGES="$(BUILD_PACKAGES)" Tests/Arm64/run $(MODULES)
+
+test-trials: deps test-deps
+	@HEALTHRELAY_TRIALS=all $(SWIFT) test --skip LabTests --skip NeighbourTests --skip WebhookReceiverTests
+
+test-embedding: deps
+	@HEALTHRELAY_EXAMPLES=1 $(SWIFT) build -q
+	@Tests/Embedding/run --outside
 
 fuzz: deps
 	@Tests/Fuzz/run $(SECONDS_EACH)

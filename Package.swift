@@ -367,7 +367,7 @@ let package = Package(
         tests(
             "DeviceReports",
             ["HCICapture", "HealthDevices", "GATTProfiles", "GATTClient", "HealthReadings"]),
-        tests("HealthFigures", ["HealthReadings"]),
+        tests("HealthFigures", ["HealthReadings", "TestSupport"]),
         tests("FleetDocuments", ["HealthReadings", "TestSupport"]),
         tests("Languages", ["HealthReadings"]),
         tests("ReportPages", ["HealthFigures", "HealthReadings", "Languages"]),

@@ -27,7 +27,7 @@ extension SeededGenerator {
 func forAll(_ times: Int, _ property: (inout SeededGenerator) throws -> Bool) rethrows {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
-    for round in 0..<times where try !property(&generator) {
+    for round in 0..<trials(times) where try !property(&generator) {
         Issue.record("the property does not hold: seed \(seed), round \(round)")
         return
     }

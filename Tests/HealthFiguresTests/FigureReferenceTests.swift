@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import TestSupport
 import Testing
 
 @testable import HealthFigures
@@ -135,7 +136,7 @@ import Testing
     func blood() throws {
         var generator = SystemRandomNumberGenerator()
         var (cases, own): ([JSONValue], [(GlucoseFigures, [GlucosePoint])]) = ([], [])
-        for _ in 0..<2000 {
+        for _ in 0..<trials(2000) {
             let frame = try Self.frame(Int.random(in: 1...20, using: &generator), nil, &generator)
             let around = Double.random(in: 50...260, using: &generator)
             let points = (0..<Int.random(in: 0...90, using: &generator)).map { number in
@@ -180,7 +181,7 @@ import Testing
     func sensors(hasScans: Bool) throws {
         var generator = SystemRandomNumberGenerator()
         var (cases, own): ([JSONValue], [SensorFigures]) = ([], [])
-        for _ in 0..<100 {
+        for _ in 0..<trials(100) {
             let days = Int.random(in: 1...16, using: &generator)
             let frame = try Self.frame(
                 days, Bool.random(using: &generator) ? Int64.random(in: 1...50_000, using: &generator) : nil, &generator
@@ -266,7 +267,7 @@ import Testing
         var generator = SystemRandomNumberGenerator()
         var (cases, own): ([JSONValue], [PressureFigures]) = ([], [])
         let cuffs = ["a", "b"].map { DeviceDescription(address: nil, model: $0) }
-        for _ in 0..<1500 {
+        for _ in 0..<trials(1500) {
             let frame = try Self.frame(Int.random(in: 1...12, using: &generator), nil, &generator)
             var collection = PressureCollection(frame.period)
             var documents: [JSONValue] = []

@@ -15,7 +15,7 @@ func forAll<Value: Equatable>(
 ) rethrows {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
-    for round in 0..<times {
+    for round in 0..<trials(times) {
         let (found, expected, about) = try property(&generator)
         if found != expected {
             Issue.record("\(about): found \(found), expected \(expected); seed \(seed), round \(round)")

@@ -19,7 +19,7 @@ import Testing
             "{", "}", "[", "]", "\"", "\\u", "\\ud83d", "1e999", "-", "null", ",", ":", "9223372036854775808",
         ]
         .map { Array($0.utf8) }
-        for _ in 0..<20_000 {
+        for _ in 0..<trials(20_000) {
             var octets = Array(Self.seeds.randomElement(using: &random).map { $0.utf8.map { $0 } } ?? [])
             for _ in 0..<Int.random(in: 1...6, using: &random) {
                 let place = Int.random(in: 0...octets.count, using: &random)
