@@ -7,14 +7,20 @@ struct MemoryState {
         var epoch = 0
         /// How its last contact ended; one that never ends counts as cut, and so does one that is older than another.
         var lastSummary: ContactSummary?
-        /// When the newest of its contacts began.
-        var newestContact: Instant?
+        /// When the newest of its contacts began, and whether everything came in it that the device had.
+        var newestContact: (start: Instant, isComplete: Bool)?
+        /// Whether everything came in the last contact, which may have been an older one of a capture.
+        var lastWasComplete = false
+
+        func isOlder(_ start: Instant) -> Bool { newestContact.map { start < $0.start } ?? false }
     }
 
     private struct CurrentContact {
         var device: Int
         /// How the device's contact before this one ended; `nil` where it never did.
         var previous: ContactSummary?
+        /// Whether everything came in the contact before, and in the newest.
+        var followsCompleteTransfer: Bool
         /// The places of the readings whose records came in this contact, by the numbers that contexts name them by.
         var records: [UInt16: Int] = [:]
     }
@@ -293,9 +299,14 @@ struct MemoryState {
     ) -> Contact {
         let index = know(device)
         contactCount += 1
-        contacts[contactCount] = CurrentContact(device: index, previous: devices[index].lastSummary)
+        contacts[contactCount] = CurrentContact(
+            device: index, previous: devices[index].lastSummary,
+            followsCompleteTransfer: devices[index].lastWasComplete && devices[index].newestContact?.isComplete ?? false
+        )
         // A contact that never ends counts as cut.
         devices[index].lastSummary = nil
+        devices[index].lastWasComplete = false
+        if !devices[index].isOlder(start) { devices[index].newestContact = (start, false) }
         var known = devices[index].pairing.device
         known.name = device.name ?? known.name
         known.provider = device.provider
@@ -308,7 +319,7 @@ struct MemoryState {
         return LastRecord(
             sequence: sequence, baseTime: last.baseTime,
             count: Set(places(of: contact).map { readings[$0].record.sequence }).count,
-            followsCompleteTransfer: contacts[contact.id]?.previous?.isComplete ?? false)
+            followsCompleteTransfer: contacts[contact.id]?.followsCompleteTransfer ?? false)
     }
 
     func previousSummary(before contact: Contact) -> ContactSummary? { contacts[contact.id]?.previous }
@@ -327,6 +338,7 @@ struct MemoryState {
         var renewed = contact
         renewed.sequenceEpoch += 1
         guard let device = contacts[contact.id]?.device else { return renewed }
+        guard !devices[device].isOlder(contact.startedAt) else { return contact }
         renewed.sequenceEpoch = max(renewed.sequenceEpoch, devices[device].epoch + 1)
         devices[device].epoch = renewed.sequenceEpoch
         contacts[contact.id]?.records = [:]
@@ -335,9 +347,10 @@ struct MemoryState {
 
     mutating func endContact(_ contact: Contact, _ summary: ContactSummary) {
         guard let ended = contacts.removeValue(forKey: contact.id) else { return }
-        let newest = max(devices[ended.device].newestContact ?? contact.startedAt, contact.startedAt)
-        devices[ended.device].newestContact = newest
-        devices[ended.device].lastSummary = contact.startedAt < newest ? nil : summary
+        devices[ended.device].lastWasComplete = summary.isComplete
+        let isOlder = devices[ended.device].isOlder(contact.startedAt)
+        devices[ended.device].lastSummary = isOlder ? nil : summary
+        if !isOlder { devices[ended.device].newestContact?.isComplete = summary.isComplete }
     }
 
     mutating func note(_ device: DeviceDescription, as state: PairingState) {

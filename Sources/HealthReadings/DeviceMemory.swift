@@ -85,7 +85,8 @@ public protocol DeviceMemory: Sendable {
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
     ///
     /// The device is then read from its first record, and may still hold records of the epochs before: one that comes
-    /// again with the octets it is stored with there is repeated, not new.
+    /// again with the octets it is stored with there is repeated, not new. In an older contact, which is replayed after a
+    /// later one, none begins, and the contact comes back as it is: its numbers are those that the device had then.
     func beginSequenceEpoch(in contact: Contact) async throws -> Contact
 
     /// Ends a contact.

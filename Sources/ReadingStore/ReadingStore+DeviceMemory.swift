@@ -99,11 +99,14 @@ extension ReadingStore: DeviceMemory {
                             SELECT 1 FROM reading INDEXED BY reading_sequence
                             WHERE device = ?1 AND sequence_epoch = ?2 AND sequence = p.sequence))
                     """), arguments: [device, epoch])
+        // The last contact may have been an older one of a capture: what the newest left behind is missing all the same.
         let lastWasComplete = try Bool.fetchOne(
             try db.cachedStatement(
                 sql: """
-                    SELECT coalesce(is_complete, 0) FROM contact INDEXED BY contact_device
-                    WHERE device = ? AND key < ? ORDER BY key DESC LIMIT 1
+                    SELECT coalesce(is_complete, 0) AND coalesce((
+                            SELECT is_complete FROM contact INDEXED BY contact_device
+                            WHERE device = ?1 AND key < ?2 ORDER BY started_at DESC, key DESC LIMIT 1), 0)
+                    FROM contact INDEXED BY contact_device WHERE device = ?1 AND key < ?2 ORDER BY key DESC LIMIT 1
                     """), arguments: [device, contact])
         return LastRecord(
             sequence: newest.sequence, baseTime: newest.baseTime.map(WallTime.init(secondsSinceEpoch:)),
@@ -178,8 +181,12 @@ extension ReadingStore: DeviceMemory {
     }
 
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
+    ///
+    /// In an older contact, which is read from a capture, none begins: the numbers are those that the device had then.
     public func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
-        let epoch = try await write(.contact) { db in
+        let now = now()
+        let epoch = try await write(.contact) { db -> Int? in
+            guard try !Self.isOlder(contact, db, now: now) else { return contact.sequenceEpoch }
             try db.execute(
                 sql: """
                     UPDATE device SET sequence_epoch = max(sequence_epoch, ?) + 1
@@ -193,12 +200,25 @@ extension ReadingStore: DeviceMemory {
                     """, arguments: [contact.id])
             return try Int.fetchOne(
                 db, sql: "SELECT sequence_epoch FROM contact WHERE key = ?", arguments: [contact.id])
-        } committed: { [self] _ in
-            contacts.withLock { $0[contact.id]?.records = [:] }
+        } committed: { [self] epoch in
+            if epoch != contact.sequenceEpoch { contacts.withLock { $0[contact.id]?.records = [:] } }
         }
         var renewed = contact
         renewed.sequenceEpoch = epoch ?? contact.sequenceEpoch + 1
         return renewed
+    }
+
+    /// Whether its device has had a contact that began later: this one is read from a capture.
+    ///
+    /// A contact of the future was begun while the clock was wrong, and makes no other an older one.
+    private static func isOlder(_ contact: Contact, _ db: Database, now: Instant) throws -> Bool {
+        try Bool.fetchOne(
+            db,
+            sql: """
+                SELECT EXISTS (
+                    SELECT 1 FROM contact INDEXED BY contact_device
+                    WHERE device = (SELECT device FROM contact WHERE key = ?) AND started_at > ? AND started_at <= ?)
+                """, arguments: [contact.id, contact.startedAt.microseconds, now.microseconds]) ?? false
     }
 
     /// Ends a contact and notes how it went.
@@ -216,9 +236,10 @@ extension ReadingStore: DeviceMemory {
                     gaps.isEmpty ? nil : gaps, contact.id,
                 ])
             guard db.changesCount == 1 else { throw StoreError.unknown("contact \(contact.id)") }
-            // Everything came that there is: a context that was announced and has not come will not come. Few wait so, while
-            // the device may have years of readings: without the index, SQLite walks along all of them.
-            if summary.isComplete {
+            // Everything came that there is: a context that was announced and has not come will not come, but for those of a
+            // later contact. Few wait so, while the device may have years of readings: without the index, SQLite walks along
+            // all of them.
+            if summary.isComplete, try !Self.isOlder(contact, db, now: now) {
                 try db.execute(
                     sql: """
                         UPDATE outbox INDEXED BY outbox_withdrawn SET state = \(outbox: .waiting)

@@ -17,9 +17,11 @@ import Testing
         MemoryJournal(timeZone: try #require(Self.zone), person: person)
     }
 
-    private func begin(_ journal: MemoryJournal, _ device: DeviceDescription = device) async throws -> Contact {
+    private func begin(
+        _ journal: MemoryJournal, _ device: DeviceDescription = device, minute: Int64 = 0
+    ) async throws -> Contact {
         try await journal.beginContact(
-            with: device, at: Instant(seconds: 1_795_260_000), clock: nil, batteryPercent: nil)
+            with: device, at: Instant(seconds: 1_795_260_000 + minute * 60), clock: nil, batteryPercent: nil)
     }
 
     /// Number 5 of 2026-11-20T12:30:00, 95 mg/dL; with another last digit where it is given.
@@ -79,13 +81,15 @@ import Testing
         defer { try? FileManager.default.removeItem(at: directory) }
         let store = try await ReadingStore.open(
             directory: directory.path, decoder: ModelFrameDecoder(), clientUserID: "somebody",
-            timeZone: "Europe/Berlin")
+            timeZone: "Europe/Berlin", now: { Instant(seconds: 1_795_400_000) })
         let journal = try empty("somebody")
         var generator = SeededGenerator(seed: seed)
         var open: [Int: (Contact, Contact)] = [:]
         for hour in 0..<12 {
             let meter = Int.random(in: 0...1, using: &generator)
-            let start = Instant(seconds: 1_795_260_000 + Int64(hour) * 3600)
+            // Now and then it is an older contact, from a capture.
+            let age = Int.random(in: 0..<4, using: &generator) == 0 ? Int64.random(in: 0...6, using: &generator) : 0
+            let start = Instant(seconds: 1_795_260_000 + (Int64(hour) - age) * 3600)
             if open[meter] == nil || Int.random(in: 0..<4, using: &generator) == 0 {
                 let device = Self.meter(meter, seed)
                 open[meter] = (
@@ -243,6 +247,27 @@ import Testing
             return
         }
         #expect(try await begin(journal).sequenceEpoch == 1)
+    }
+
+    @Test("an older contact of a capture begins no sequence epoch, and hides nothing of what a later one left behind")
+    func olderContact() async throws {
+        let journal = try empty()
+        let complete = ContactSummary(isComplete: true, received: 1)
+        let first = try await begin(journal)
+        _ = try await journal.append([record()], of: first)
+        try await journal.endContact(first, complete)
+        // The second was cut.
+        _ = try await begin(journal, minute: 60)
+        let older = try await begin(journal)
+        #expect(try await journal.lastRecord(of: older)?.followsCompleteTransfer == false)
+        #expect(try await journal.beginSequenceEpoch(in: older) == older)
+        try await journal.endContact(older, complete)
+        let again = try await begin(journal, minute: 60)
+        #expect(try await journal.lastRecord(of: again)?.followsCompleteTransfer == false, "the newest was cut")
+        try await journal.endContact(again, complete)
+        let later = try await begin(journal, minute: 120)
+        #expect(try await journal.lastRecord(of: later)?.followsCompleteTransfer == true)
+        #expect(try await journal.beginSequenceEpoch(in: later).sequenceEpoch == 1)
     }
 
     @Test("what becomes of a bond is remembered")

@@ -13,8 +13,10 @@ import Testing
         .appending(path: "quirks-\(ProcessInfo.processInfo.globallyUniqueString)").path
 
     private func open() async throws -> ReadingStore {
-        try await ReadingStore.open(
-            directory: directory, decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin")
+        let now = try #require(Instant(rfc3339: "2026-11-22T00:00:00Z"))
+        return try await ReadingStore.open(
+            directory: directory, decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin",
+            now: { now })
     }
 
     private func device(_ model: String?) -> DeviceDescription {
@@ -135,6 +137,10 @@ import Testing
         // Cut: the second's context may still come.
         try await store.endContact(contact, ContactSummary(isComplete: false, error: "x", received: 3))
         #expect(try await store.groupsWaiting().map(\.count) == [2])
+        // An older contact, of a capture, brings everything that there was then.
+        contact = try await begin(store, "caresens", at: "2026-11-21T07:00:00Z")
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 0))
+        #expect(try await store.groupsWaiting().map(\.count) == [2], "the context may still come")
         contact = try await begin(store, "caresens", at: "2026-11-21T11:00:00Z")
         try await store.endContact(contact, ContactSummary(isComplete: true, received: 3))
         #expect(try await store.groupsWaiting().map(\.count) == [3], "everything came: it has none")

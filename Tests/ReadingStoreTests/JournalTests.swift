@@ -230,7 +230,7 @@ struct JournalTests {
         let store = harness.store
         try await harness.contact([Build.glucose(5, "2026-11-20T09:30:00", 100), Build.context(5, meal: 1)])
         let contact = try await store.beginContact(
-            with: Build.device(), at: Build.instant("2026-11-21T09:00:00Z"), clock: nil, batteryPercent: nil)
+            with: Build.device(), at: Build.instant("2026-11-21T11:00:00Z"), clock: nil, batteryPercent: nil)
         #expect(
             try await store.lastRecord(of: contact)
                 == LastRecord(
@@ -247,6 +247,42 @@ struct JournalTests {
             try await store.append([Build.glucose(5, "2026-11-20T09:30:00", 100)], of: renewed).map(\.name) == [
                 "repeated"
             ])
+    }
+
+    @Test("an older contact of a capture begins no sequence epoch, and hides nothing of what a later one left behind")
+    func olderContact() async throws {
+        let (harness, undisturbed) = (try await Harness(), try await Harness())
+        let store = harness.store
+        let (early, late) = ("2026-11-20T09:00:00Z", "2026-11-20T10:00:00Z")
+        let frames = (1...4).map { Build.glucose(UInt16($0), "2026-11-20T0\($0):30:00", 100) }
+        try await undisturbed.contact(Array(frames[..<2]), at: early)
+        try await undisturbed.contact(Array(frames[2...]), at: late)
+
+        // The second contact was cut, and both captures are read again.
+        try await harness.contact(Array(frames[..<2]), at: early)
+        let cut = try await begin(harness, at: late)
+        _ = try await store.append([frames[2]], of: cut)
+        var older = try await begin(harness, at: early)
+        older = try await store.beginSequenceEpoch(in: older)
+        #expect(older.sequenceEpoch == 0, "its numbers are lower because they are older")
+        #expect(try await store.append(Array(frames[..<2]), of: older).map(\.name) == ["repeated", "repeated"])
+        try await store.endContact(older, ContactSummary(isComplete: true, received: 2))
+        let again = try await begin(harness, at: late)
+        let last = try await store.lastRecord(of: again)
+        #expect(last?.sequence == 3 && last?.followsCompleteTransfer == false, "the newest was cut")
+        #expect(try await store.append(Array(frames[2...]), of: again).map(\.name) == ["repeated", "new"])
+        #expect(try await Set(harness.all().map(\.id)) == Set(undisturbed.all().map(\.id)))
+        try await store.endContact(again, ContactSummary(isComplete: true, received: 2))
+
+        // What was cut is complete now, and numbers that are lower in a later contact were begun anew.
+        let later = try await begin(harness, at: "2026-11-20T11:00:00Z")
+        #expect(try await store.lastRecord(of: later)?.followsCompleteTransfer == true)
+        #expect(try await store.beginSequenceEpoch(in: later).sequenceEpoch == 1)
+    }
+
+    private func begin(_ harness: Harness, at start: String) async throws -> Contact {
+        try await harness.store.beginContact(
+            with: Build.device(), at: Build.instant(start), clock: nil, batteryPercent: nil)
     }
 
     @Test("records without a number are told apart by time, slot and values, without a time by contact and ordinal")
