@@ -60,6 +60,26 @@ struct FormerStoreTests {
         }
     }
 
+    @Test("an export that an earlier version wrote, its key by another library's scrypt, has every reading as it was")
+    func imports() async throws {
+        let folder = Self.fixtures.appendingPathComponent("23")
+        let expected = try String(
+            contentsOf: folder.appendingPathComponent("readings.expected.ndjson"), encoding: .utf8
+        ).split(separator: "\n").map { Self.settled(String($0)) }
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try await ReadingStore.importing(
+            folder.appendingPathComponent("readings.export").path, passphrase: "correct horse battery staple",
+            into: directory.path, decoder: Gateway.decoder, encryption: .on())
+        let store = try await ReadingStore.open(
+            directory: directory.path, decoder: Gateway.decoder, encryption: .on())
+        let readings = try await store.query(ReadingQuery(limit: 10_000)).readings
+        #expect(Set(readings.map { Self.settled($0.document.text) }) == Set(expected))
+        #expect(try await store.verify().isEmpty)
+        #expect(try await store.statistics().delivered == 80)
+        try store.close()
+    }
+
     /// Without why a reading waits, which depends on what is connected today, and without what earlier versions did not say.
     private static func settled(_ document: String) -> String {
         document.replacing(#/"deliveries":\[[^\]]*\]/#, with: "\"deliveries\":[]")
