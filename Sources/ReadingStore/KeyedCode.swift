@@ -4,6 +4,8 @@ import Crypto
 /// The first 16 octets of HMAC-SHA256 (RFC 2104) under a key, which is made ready once: that takes longer than a row's octets.
 ///
 /// Crypto's `HMAC` is generic, and its hashes allocate: a row's code takes three times as long with them.
+///
+/// It is unchecked because of the pointer: what it points to is written in `init` and read from then on.
 final class KeyedCode: @unchecked Sendable {
     /// The hash behind the key's inner padding, and behind its outer one. Nothing changes them once they are made.
     private let begun: UnsafeMutablePointer<SHA256_CTX>

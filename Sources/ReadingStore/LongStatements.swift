@@ -6,7 +6,8 @@ import Synchronization
 
 /// Stops SQLite's statements that take long, from any thread, also before they begin.
 final class StopSwitch: Sendable {
-    /// A connection of SQLite's, which may be interrupted by any thread.
+    /// A connection of SQLite's. It is unchecked because of the pointer, which is only compared and given to
+    /// `sqlite3_interrupt`: any thread may call that while the connection is open, and it is open while it is watched.
     private struct Connection: @unchecked Sendable, Equatable {
         let pointer: OpaquePointer
     }

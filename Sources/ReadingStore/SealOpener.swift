@@ -10,7 +10,8 @@ final class SealOpener: Sendable {
     /// The bytes in front of and behind the ciphertext: the nonce and the tag.
     static let (nonceCount, tagCount) = (12, 16)
 
-    /// A context with the expanded key. It is used by one caller at a time.
+    /// A context with the expanded key. It is unchecked because one caller at a time uses it: who takes it from ``idle``
+    /// has it alone until it is put back.
     private final class Context: @unchecked Sendable {
         let handle: OpaquePointer
 

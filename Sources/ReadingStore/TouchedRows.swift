@@ -5,7 +5,7 @@ import GRDBSQLite
 
 /// Which parts of the store a transaction changes, as SQLite itself tells it: no statement can be forgotten.
 ///
-/// Used in the turn of the connection that writes, and nowhere else.
+/// It is unchecked because it is used in the turn of the connection that writes, one job at a time, and nowhere else.
 final class TouchedRows: @unchecked Sendable {
     /// Parts of blocks of rows, by the number of their readings and frames.
     struct Parts: Sendable, Hashable {
