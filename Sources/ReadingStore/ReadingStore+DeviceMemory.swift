@@ -99,14 +99,17 @@ extension ReadingStore: DeviceMemory {
                             SELECT 1 FROM reading INDEXED BY reading_sequence
                             WHERE device = ?1 AND sequence_epoch = ?2 AND sequence = p.sequence))
                     """), arguments: [device, epoch])
-        // The last contact may have been an older one of a capture: what the newest left behind is missing all the same.
+        // The last contact may have been an older one of a capture: what the newest left behind is missing all the same. The
+        // last is looked for backwards along the table: the index would be walked along for all contacts of the device.
         let lastWasComplete = try Bool.fetchOne(
             try db.cachedStatement(
                 sql: """
-                    SELECT coalesce(is_complete, 0) AND coalesce((
+                    SELECT coalesce((
+                            SELECT is_complete FROM contact NOT INDEXED
+                            WHERE device = ?1 AND key < ?2 ORDER BY key DESC LIMIT 1), 0)
+                        AND coalesce((
                             SELECT is_complete FROM contact INDEXED BY contact_device
                             WHERE device = ?1 AND key < ?2 ORDER BY started_at DESC, key DESC LIMIT 1), 0)
-                    FROM contact INDEXED BY contact_device WHERE device = ?1 AND key < ?2 ORDER BY key DESC LIMIT 1
                     """), arguments: [device, contact])
         return LastRecord(
             sequence: newest.sequence, baseTime: newest.baseTime.map(WallTime.init(secondsSinceEpoch:)),
@@ -121,8 +124,11 @@ extension ReadingStore: DeviceMemory {
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT is_complete, error, announced, coalesce(received, 0), started_at < max(started_at) OVER ()
-                    FROM contact INDEXED BY contact_device
+                    SELECT is_complete, error, announced, coalesce(received, 0),
+                        started_at < (
+                            SELECT started_at FROM contact INDEXED BY contact_device
+                            WHERE device = last.device AND key < ?1 ORDER BY started_at DESC LIMIT 1)
+                    FROM contact AS last NOT INDEXED
                     WHERE device = (SELECT device FROM contact WHERE key = ?1) AND key < ?1 ORDER BY key DESC LIMIT 1
                     """, arguments: [contact.id])
             guard let row, let isComplete = try row.value(0) as Bool?, try !row.value(4) as Bool else { return nil }
