@@ -203,7 +203,8 @@ import Testing
         #expect(readings.count == 2 && contacts.count == 3, "pairing asks for nothing")
         for (contact, size) in zip(readings, [10 + 37 * 7, 10 + 37 * 8]) {
             let asked = try contact.written(to: Viatom.requests).map { try ViatomFrame(decoding: $0) }
-            #expect(asked.map(\.command) == [0xE1, 0xF2, 0xF3, 0xF3, 0xF3] + (size > 300 ? [0xF3] : []) + [0xF4])
+            let expected: [UInt8] = [0xE1, 0xF2, 0xF3, 0xF3, 0xF3] + (size > 300 ? [0xF3] : []) + [0xF4]
+            #expect(asked.map(\.command) == expected)
             var assembly = ViatomPieces()
             let messages = try contact.sent(Viatom.answers).flatMap { assembly.take($0) }.map {
                 try ViatomFrame(decoding: $0)
