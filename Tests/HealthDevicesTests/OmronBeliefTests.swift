@@ -24,6 +24,8 @@ import Testing
         let schedule = MeterSchedule(bench.manager, pace: pace)
         let run = Task { [told] in await schedule.run { told.note($0) } }
         try await eventually("it is read") { contacts == 1 }
+        // Of one that is heard before the schedule has taken the end, it is not known that it has gone.
+        try await eventually("its time is kept") { bench.clock.sleeps == [.seconds(300)] }
         #expect(bench.store.readingCount == 0)
         bench.radio.vanish(cuff)
         bench.clock.advance(by: .seconds(60))

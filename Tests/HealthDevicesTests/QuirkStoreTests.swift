@@ -222,7 +222,7 @@ import Testing
     /// A record is mended in its reading, which keeps the id that it got of its former value.
     @Test(
         "promise 2: a record that is read as it was before its model was known is found, and not looked for without end",
-        .timeLimit(.minutes(1)), arguments: [nil, "beurer_bm"])
+        .timeLimit(.minutes(5)), arguments: [nil, "beurer_bm"])
     func modelTakenBack(_ later: String?) async throws {
         let octets: [UInt8] = [
             0x16, 0x7F, 0x00, 0x4F, 0x00, 0x5F, 0x00, 0xEA, 0x07, 11, 21, 7, 30, 0, 0x00, 0x45, 0x01, 0x00, 0x04,

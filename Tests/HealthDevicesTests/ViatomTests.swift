@@ -298,8 +298,7 @@ import Testing
         try await Task.sleep(for: .milliseconds(100))
         #expect(store.contacts.isEmpty)
         _ = try await manager.pair(monitor.behaviour.address, within: .seconds(1), agent: TestAgent())
-        for _ in 0..<200 where store.readingCount < 6 { try await Task.sleep(for: .milliseconds(10)) }
-        #expect(store.readingCount == 6)
+        try await eventually("it is read") { store.readingCount == 6 }
         stranger.cancel()
         await stranger.value
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import HealthSyncClient
 
 /// Discovery against Avahi's interface on a real message bus. No network is asked.
-@Suite("Looking for phones", .enabled(if: TestBus.isInstalled, "dbus-daemon is not installed"), .timeLimit(.minutes(1)))
+@Suite("Looking for phones", .enabled(if: TestBus.isInstalled, "dbus-daemon is not installed"), .timeLimit(.minutes(5)))
 struct DiscoveryTests {
     private func look(on bus: TestBus, for time: Duration = .seconds(1)) async throws -> [FoundPhone] {
         let found = Mutex<[FoundPhone]>([])

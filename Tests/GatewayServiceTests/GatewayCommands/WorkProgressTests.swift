@@ -48,7 +48,7 @@ struct WorkProgressTests {
         func progress(_ progress: WorkProgress) throws { throw Gone() }
     }
 
-    @Test("work that nobody follows any more is cancelled", .timeLimit(.minutes(1)))
+    @Test("work that nobody follows any more is cancelled", .timeLimit(.minutes(5)))
     func gone() async {
         await #expect(throws: Leaving.Gone.self) {
             try await Leaving().following { progress in
