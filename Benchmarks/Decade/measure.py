@@ -9,20 +9,16 @@ smallest store, and with a bare query that gives the same rows through Python's 
 rows nor writes JSON.
 """
 import datetime
-import json
 import os
 import pathlib
-import resource
-import shutil
-import socket
 import sqlite3
 import statistics
-import subprocess
 import sys
 import time
-import urllib.request
 
-TICK = os.sysconf("SC_CLK_TCK")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from gateway import Gateway, children, filled  # noqa: E402
+
 END = datetime.datetime(2026, 7, 1, tzinfo=datetime.timezone.utc)
 FLATNESS, CLOSENESS = 1.5, 3.0
 # A store of four days has no month of readings.
@@ -36,7 +32,6 @@ users:
   - client_user_id: ben
     time_zone: Europe/Berlin
 sync: {mode: manual}
-bluetooth: {adapter: none}
 destinations:
   - {name: archive, kind: influxdb, url: "http://127.0.0.1:9", database: home}
   - {name: diary, kind: nightscout, url: "https://127.0.0.1:9", secret_file: SECRET, people: [anna]}
@@ -44,82 +39,24 @@ destinations:
 """
 
 
-def processor(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def children():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-class Gateway:
-    """A gateway that runs on a store."""
-
-    def __init__(self, binary, state):
-        self.binary, self.state = binary, state
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.environment = {
-            **os.environ, "HEALTHRELAY_CONFIG": str(state / "settings.yaml"),
-            "HEALTHRELAY_HTTP_LISTEN": f"127.0.0.1:{self.port}", "HEALTHRELAY_HTTP_LOCAL": "trusted"}
-        self.token = ""
-        began = time.perf_counter()
-        self.process = subprocess.Popen(
-            [binary, "run", "--state-dir", str(state)], env=self.environment, stdout=subprocess.DEVNULL,
-            stderr=open(state / "log", "ab"))
-        while True:
-            try:
-                self.get("/health")
-                break
-            except OSError:
-                if self.process.poll() is not None:
-                    sys.exit(f"the gateway has ended: see {state}/log")
-                time.sleep(0.005)
-        self.started = (processor(self.process.pid), time.perf_counter() - began)
-        # A change from this machine needs the token of the session.
-        self.token = json.loads(self.get("/api/v1/session"))["csrf_token"]
-
-    def request(self, path, body=None):
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{path}", data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", "X-CSRF-Token": self.token})
-        with urllib.request.urlopen(request, timeout=600) as answer:
-            return answer.read()
-
-    def get(self, path):
-        return self.request(path)
-
-    def command(self, *arguments):
-        return subprocess.run(
-            [self.binary, *arguments, "--state-dir", str(self.state)], env=self.environment, capture_output=True)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-    def measure(self, work, prepare=None, rounds=5, enough=0.4, most=60):
-        """The processor's time and the time that passes for one round: the medians of several series.
-
-        The kernel counts the processor's time in hundredths of a second, so a series repeats what is short.
-        """
-        work()
-        series = []
-        for _ in range(rounds):
-            used = passed = 0.0
-            count = 0
-            while count == 0 or (used < enough / rounds * 2 and count < most):
-                if prepare:
-                    prepare()
-                before, began = processor(self.process.pid) + children(), time.perf_counter()
-                work()
-                passed += time.perf_counter() - began
-                used += processor(self.process.pid) + children() - before
-                count += 1
-            series.append((used / count, passed / count))
-        return tuple(statistics.median(each) for each in zip(*series))
+def measured(gateway, work, prepare=None, rounds=5, enough=0.4, most=60):
+    """The processor's time and the time that passes for one round, commands included: the medians of several series, each of
+    which repeats what is short."""
+    work()
+    series = []
+    for _ in range(rounds):
+        used = passed = 0.0
+        count = 0
+        while count == 0 or (used < enough / rounds * 2 and count < most):
+            if prepare:
+                prepare()
+            before, began = gateway.processor() + children(), time.perf_counter()
+            work()
+            passed += time.perf_counter() - began
+            used += gateway.processor() + children() - before
+            count += 1
+        series.append((used / count, passed / count))
+    return tuple(statistics.median(each) for each in zip(*series))
 
 
 def bare(path, *queries):
@@ -179,13 +116,7 @@ def bare_insert(path):
 
 
 def measure(binary, fill, folder, size):
-    state = folder / str(size)
-    if not (state / "filled").exists():
-        shutil.rmtree(state, ignore_errors=True)
-        state.mkdir(parents=True, mode=0o700)
-        answer = subprocess.run([fill, str(state), str(size)], check=True, stdout=subprocess.PIPE, text=True).stdout
-        print(f"# {size}: {answer.strip()}", file=sys.stderr, flush=True)
-        (state / "filled").write_text(answer)
+    state = filled(fill, folder, size)
     secret = state / "secret"
     secret.write_text("a-secret-of-the-benchmark\n")
     secret.chmod(0o600)
@@ -194,16 +125,15 @@ def measure(binary, fill, folder, size):
     found = {}
 
     # The first start notes where the destinations are.
-    Gateway(binary, state).stop()
+    with Gateway(binary, state):
+        pass
     starts = []
     for _ in range(5):
-        gateway = Gateway(binary, state)
-        starts.append(gateway.started)
-        gateway.stop()
+        with Gateway(binary, state) as gateway:
+            starts.append(gateway.started)
     found["start-up"] = (*(statistics.median(each) for each in zip(*starts)), None)
 
-    gateway = Gateway(binary, state)
-    try:
+    with Gateway(binary, state) as gateway:
         added = 0
 
         def add():
@@ -231,33 +161,33 @@ def measure(binary, fill, folder, size):
         last = int(END.timestamp())
 
         newest = "SELECT * FROM reading ORDER BY time DESC, id DESC LIMIT 100"
-        found["newest 100"] = (*gateway.measure(lambda: gateway.get("/api/v1/readings?limit=100")),
+        found["newest 100"] = (*measured(gateway, lambda: gateway.request("/api/v1/readings?limit=100")),
                                bare(store, (newest, ())))
         page = "SELECT * FROM reading WHERE time <= ? ORDER BY time DESC, id DESC LIMIT 10000"
         found["page of 10,000 from the middle"] = (
-            *gateway.measure(lambda: gateway.get(f"/api/v1/readings?limit=10000&to={moment}")),
+            *measured(gateway, lambda: gateway.request(f"/api/v1/readings?limit=10000&to={moment}")),
             bare(store, (page, (middle,))))
         own = "SELECT * FROM reading WHERE kind = ? AND user = ? AND time >= ? AND time < ?"
         if size >= MONTH:
             found["a month's figures"] = (
-                *gateway.measure(lambda: gateway.get(
+                *measured(gateway, lambda: gateway.request(
                     f"/api/v1/reports/sensor?person=anna&format=json&from={month.date()}&to={day}")),
                 bare(store, (own, (glucose, users["anna"], int(month.timestamp()), last))))
         own = "SELECT * FROM reading WHERE user = ? AND time >= ? AND time < ?"
         found["a daily summary"] = (
-            *gateway.measure(lambda: gateway.get(f"/api/v1/summaries/body?date={day}&person=anna")),
+            *measured(gateway, lambda: gateway.request(f"/api/v1/summaries/body?date={day}&person=anna")),
             bare(store, (own, (users["anna"], last - 86_400, last))))
         # What was counted is remembered until the next commit, so each round begins with one.
         outbox = ("SELECT destination, state, count(*) FROM outbox GROUP BY destination, state", ())
-        found["sync status"] = (*gateway.measure(lambda: gateway.get("/api/v1/sync"), changed), bare(store, outbox))
+        found["sync status"] = (*measured(gateway, lambda: gateway.request("/api/v1/sync"), changed), bare(store, outbox))
         kinds = ("SELECT kind, count(*) FROM reading GROUP BY kind", ())
         frames = ("SELECT count(*) FROM frame", ())
-        found["/metrics"] = (*gateway.measure(lambda: gateway.get("/metrics"), changed), bare(store, outbox, kinds, frames))
-        found["doctor"] = (*gateway.measure(lambda: gateway.command("doctor", "--json"), changed), None)
-        adding = gateway.measure(add, enough=2)
+        found["/metrics"] = (*measured(gateway, lambda: gateway.request("/metrics"), changed), bare(store, outbox, kinds, frames))
+        found["doctor"] = (*measured(gateway, lambda: gateway.command("doctor", "--json", check=False), changed), None)
+        adding = measured(gateway, add, enough=2)
         # Everything above has ended: nothing is written but what the gateway writes by itself.
         time.sleep(5)
-        idle = pathlib.Path(f"/proc/{gateway.process.pid}/io")
+        idle = pathlib.Path(f"/proc/{gateway.pid}/io")
 
         def written():
             return int(next(each for each in idle.read_text().splitlines() if each.startswith("write_bytes")).split()[1])
@@ -265,8 +195,6 @@ def measure(binary, fill, folder, size):
         before = written()
         time.sleep(60)
         print(f"# {size}: {written() - before} bytes written in an idle minute", file=sys.stderr, flush=True)
-    finally:
-        gateway.stop()
     found["adding a reading"] = (*adding, bare_insert(store))
     octets = sum(each.stat().st_size for each in state.glob("readings.sqlite*"))
     count = sqlite3.connect(f"file:{store}?mode=ro", uri=True).execute("SELECT count(*) FROM reading").fetchone()[0]

@@ -22,9 +22,17 @@ import time
 
 import bus
 import captures
-from gateway import Gateway, children, prepare, processor, run
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from gateway import Gateway, processor, run  # noqa: E402
+
+SETTINGS = """\
+user: {client_user_id: anna, time_zone: Europe/Berlin}
+sync: {mode: manual}
+destinations:
+  - {name: archive, kind: influxdb, url: "http://127.0.0.1:9", database: home}
+"""
 LINEAR, FLOOR = 1.5, 3.0
 STEPS = [int(each) for each in os.environ.get("GROWTH_STEPS", "1 4 16").split()]
 SECONDS = int(os.environ.get("GROWTH_SECONDS", "60"))
@@ -64,6 +72,12 @@ def growth(work, found, show=amount, bar=LINEAR):
 
 def note(text):
     print(f"# {text}", file=sys.stderr, flush=True)
+
+
+def prepare(state):
+    """An empty state directory with its settings."""
+    state.mkdir(parents=True, mode=0o700)
+    (state / "settings.yaml").write_text(SETTINGS)
 
 
 # Replay and import.
@@ -202,7 +216,7 @@ def streams(binary, work):
                 time.sleep(2)
                 if number == 0 and count:
                     # The others went on from the size before.
-                    memory[count] = tuple((now - then) / count for now, then in zip(gateway.memory(), before))
+                    memory[count] = [(now - then) / count for now, then in zip(gateway.memory(), before)]
                 used = gateway.processor()
                 for _ in range(adds):
                     add()
@@ -382,7 +396,7 @@ def devices(binary, work):
                 paired = sum(each["paired"] for each in answer)
                 if (len(answer), paired) != (count, count):
                     note(f"{count} devices: {len(answer)} are known, {paired} are paired")
-                note(f"{count} devices, {records} records: memory {[megabytes(each) for each in gateway.memory()]}")
+                note(f"{count} devices, {records} records: {gateway.memory()}")
                 for name, work_of in {
                     "`devices`": lambda: gateway.command("devices", "--json"),
                     "GET /api/v1/devices": lambda: gateway.request("/api/v1/devices"),
@@ -447,12 +461,12 @@ def strangers(binary, listener, work):
                 search.terminate()
                 search.wait()
             floor.terminate()
-            note(f"{name}: {done}, {floor.stdout.readline().strip()}; idle memory {memory}, then {later}")
+            note(f"{name}: {done}, {floor.stdout.readline().strip()}; {memory}, then {later}")
             floor.wait()
         row(f"strangers, {name}: an advertisement", f"{done['sent'] / done['seconds']:,.0f} a second", amount(ours),
             f"C listener: {amount(bare)}", ours / bare, FLOOR)
-        row(f"strangers, {name}: private memory", f"{done['strangers']:,} addresses", megabytes(later[0]),
-            f"{SECONDS} s before: {megabytes(memory[0])}", later[0] / memory[0], 1.1)
+        row(f"strangers, {name}: private memory", f"{done['strangers']:,} addresses", megabytes(later.private_dirty),
+            f"{SECONDS} s before: {megabytes(memory.private_dirty)}", later.private_dirty / memory.private_dirty, 1.1)
 
 
 PARTS = ["replay", "import", "streams", "readers", "devices", "strangers"]

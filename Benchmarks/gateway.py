@@ -1,21 +1,16 @@
-"""A gateway that runs on a state directory, and what it has used."""
+"""A gateway that runs on a state directory, and what it has used; and a store of the home of Decade, filled once."""
 import json
 import os
 import pathlib
 import re
 import resource
+import shutil
 import socket
 import subprocess
 import sys
 import time
+import typing
 import urllib.request
-
-SETTINGS = """\
-user: {client_user_id: anna, time_zone: Europe/Berlin}
-sync: {mode: manual}
-destinations:
-  - {name: archive, kind: influxdb, url: "http://127.0.0.1:9", database: home}
-"""
 
 
 def environment(state, **more):
@@ -23,10 +18,22 @@ def environment(state, **more):
     return {**kept, "HEALTHRELAY_CONFIG": str(state / "settings.yaml"), "HEALTHRELAY_HTTP_LOCAL": "trusted", **more}
 
 
-def prepare(state):
-    """An empty state directory with its settings."""
-    state.mkdir(parents=True, mode=0o700)
-    (state / "settings.yaml").write_text(SETTINGS)
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def filled(fill, folder, size):
+    """The state directory in `folder` with a store of about `size` readings, which decade-fill makes unless it is there."""
+    state = folder / str(size)
+    if not (state / "filled").exists():
+        shutil.rmtree(state, ignore_errors=True)
+        state.mkdir(parents=True, mode=0o700)
+        answer = subprocess.run([fill, str(state), str(size)], check=True, stdout=subprocess.PIPE, text=True).stdout
+        print(f"# {size}: {answer.strip()}", file=sys.stderr, flush=True)
+        (state / "filled").write_text(answer)
+    return state
 
 
 def processor(pid):
@@ -61,12 +68,17 @@ def run(state, *command):
     return usage.ru_utime + usage.ru_stime, most
 
 
+class Memory(typing.NamedTuple):
+    private_dirty: int
+    proportional: int
+    resident: int
+
+
 class Gateway:
+    """A gateway with the settings in `settings.yaml` of its state directory, and the local API; without a bus, without a radio."""
+
     def __init__(self, binary, state, bus=None):
-        self.binary, self.state = binary, state
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.binary, self.state, self.port = binary, state, free_port()
         more = {"DBUS_SYSTEM_BUS_ADDRESS": bus} if bus else {"HEALTHRELAY_BLUETOOTH_ADAPTER": "none"}
         self.environment = environment(state, HEALTHRELAY_HTTP_LISTEN=f"127.0.0.1:{self.port}", **more)
         self.token = ""
@@ -101,9 +113,9 @@ class Gateway:
         with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.read()
 
-    def command(self, *arguments):
+    def command(self, *arguments, check=True):
         """The output of a command that goes through the gateway."""
-        return subprocess.run([self.binary, *arguments, "--state-dir", str(self.state)], env=self.environment, check=True,
+        return subprocess.run([self.binary, *arguments, "--state-dir", str(self.state)], env=self.environment, check=check,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
 
     def processor(self):
@@ -118,12 +130,12 @@ class Gateway:
         return self.processor()
 
     def memory(self):
-        """Private dirty and proportional memory, in bytes."""
+        """The kernel's own account, in bytes."""
         found = {}
         for line in pathlib.Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()[1:]:
             name, size = line.split()[:2]
             found[name] = int(size) * 1024
-        return found["Private_Dirty:"], found["Pss:"]
+        return Memory(found["Private_Dirty:"], found["Pss:"], found["Rss:"])
 
     def used(self, work, count):
         """The processor's seconds of one of `count` rounds of work: the gateway's, and those of commands."""
