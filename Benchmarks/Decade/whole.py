@@ -7,6 +7,7 @@ FOLDER has the stores that measure.py filled; each piece of work gets a copy. Th
 user and system, and memory the most of it that was the process's own (RssAnon), looked at every 20 ms. Files are written as
 usual: the time that passes is the disk's as well.
 """
+import contextlib
 import os
 import pathlib
 import re
@@ -64,27 +65,26 @@ def vacuum(store, target):
 
 
 def former(store):
-    """Makes the store one of the version before, as its fixture has the tables."""
-    fixture = sqlite3.connect(f"file:{ROOT}/Fixtures/stores/23/readings.sqlite?mode=ro", uri=True)
-    table = fixture.execute("SELECT sql FROM sqlite_schema WHERE name = 'outbox'").fetchone()[0]
-    indexes = [row[0] for row in fixture.execute(
-        "SELECT sql FROM sqlite_schema WHERE tbl_name = 'outbox' AND type = 'index' AND sql IS NOT NULL "
-        "UNION ALL SELECT sql FROM sqlite_schema WHERE name = 'clock_epoch_device'")]
-    columns = [row[1] for row in fixture.execute("PRAGMA table_info(outbox)")]
-    values = ["coalesce(share, reading)" if name == "share" else name for name in columns]
-    fixture.close()
+    """Makes the store one of the version before: the place of a pruned reading has a row for each destination, and the rules
+    of all devices are lines of a setting."""
     database = sqlite3.connect(store, isolation_level=None)
     database.execute("PRAGMA legacy_alter_table = ON")
     database.execute("BEGIN")
-    database.execute("ALTER TABLE outbox RENAME TO newer")
+    database.execute("DROP INDEX pruned_place_timestamp")
+    database.execute("ALTER TABLE pruned_place RENAME TO newer")
+    with contextlib.closing(sqlite3.connect(f"file:{ROOT}/Fixtures/stores/24/readings.sqlite?mode=ro", uri=True)) as fixture:
+        table, index = (fixture.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()[0]
+                        for name in ("pruned_place", "pruned_place_timestamp"))
     database.execute(table)
-    database.execute(f"INSERT INTO outbox ({', '.join(columns)}) SELECT {', '.join(values)} FROM newer "
-                     "ORDER BY reading, destination")
+    database.execute(
+        "INSERT INTO pruned_place SELECT identity, d.key, provider, type, timestamp, delivered_at FROM newer JOIN destination AS d "
+        "ON block = d.key >> 5 AND destinations >> (d.key & 31) & 1 ORDER BY identity, d.key")
     database.execute("DROP TABLE newer")
-    database.execute("DROP INDEX clock_epoch_device")
-    for index in indexes:
-        database.execute(index)
-    database.execute("DELETE FROM grdb_migrations WHERE identifier LIKE '24 %'")
+    database.execute(index)
+    database.execute("INSERT INTO setting SELECT 'judged.devices', group_concat(key || ' ' || judged_by, char(10)) FROM device "
+                     "WHERE judged_by <> '' HAVING count(*) > 0")
+    database.execute("ALTER TABLE device DROP COLUMN judged_by")
+    database.execute("DELETE FROM grdb_migrations WHERE identifier LIKE '25 %'")
     database.execute("COMMIT")
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()

@@ -34,7 +34,7 @@ enum BodySummaryRules {
                     AND o.share IS NOT NULL AND r.device <> ?5)
                 OR EXISTS (
                 SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-                WHERE p.destination = ?6 AND r.user = ?1 AND r.kind = ?2 AND p.provider = ?3 AND p.timestamp = ?4
+                WHERE \(PrunedPlaces.holds("?6")) AND r.user = ?1 AND r.kind = ?2 AND p.provider = ?3 AND p.timestamp = ?4
                     AND r.device <> ?5)
             """)
         select.bind(1, user)
@@ -76,7 +76,7 @@ enum BodySummaryRules {
                     AND state <> \(outbox: .withdrawn))
                 OR EXISTS (
                 SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-                WHERE p.destination = ?5 AND r.user = ?1 AND r.kind = ?2 AND p.provider = ?3 AND p.timestamp = ?4
+                WHERE \(PrunedPlaces.holds("?5")) AND r.user = ?1 AND r.kind = ?2 AND p.provider = ?3 AND p.timestamp = ?4
                     AND p.delivered_at IS NOT NULL)
             """)
         select.bind(1, user)

@@ -245,9 +245,10 @@ extension ReadingStore {
         for setting in [movedSetting(destination), delaySetting(destination), warningSetting(destination)] {
             try set(db, setting, lines: [])
         }
-        for table in ["retraction", "outbox", "pruned_place"] as [StaticString] {
+        for table in ["retraction", "outbox"] as [StaticString] {
             try db.execute(sql: "DELETE FROM \(table) WHERE destination = ?", arguments: [destination.rawValue])
         }
+        try PrunedPlaces.forget(destination.rawValue, db)
         try db.execute(
             sql: """
                 UPDATE destination SET address = NULL, enabled_at = ?, left_behind = 0, state =

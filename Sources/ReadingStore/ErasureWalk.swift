@@ -163,7 +163,7 @@ struct ErasureWalk {
             try leaveBehind(
                 """
                 SELECT count(*) FROM pruned AS r CROSS JOIN pruned_place AS p ON p.identity = r.identity
-                WHERE p.destination = ?1 AND r.user = ?2 AND p.delivered_at <= ?3 AND r.identity > ?4 AND r.identity <= ?5
+                WHERE \(PrunedPlaces.holds("?1")) AND r.user = ?2 AND p.delivered_at <= ?3 AND r.identity > ?4 AND r.identity <= ?5
                 """, span)
         }
         try db.execute(

@@ -21,32 +21,25 @@ struct Judgement {
 
     /// Whether the readings of any device are to be judged again.
     static func isNeeded(_ db: Database, _ decoder: any FrameDecoding) throws -> Bool {
-        let known = try JudgedRules(db).byDevice
-        return try devices(db, nil).contains { known[$0.key] ?? "" != decoder.rules(model: $0.model) }
+        try devices(db, nil).contains { $0.rules != decoder.rules(model: $0.model) }
     }
 
     /// Has the readings of a device judged again, whatever they were judged by.
     static func forget(_ db: Database, device: Int64) throws {
-        let known = try JudgedRules(db)
-        guard !known[device].isEmpty else { return }
-        try known.note([device: ""], db)
+        try db.execute(sql: "UPDATE device SET judged_by = '' WHERE key = ?", arguments: [device])
     }
 
     /// Judges the readings of a device, or of all, whose rules have changed.
     ///
     /// - Returns: the readings that are others now.
     func run(only device: Int64? = nil) throws -> [FrameOutcome] {
-        let known = try JudgedRules(db)
-        let former = device.map { [$0: known[$0]] } ?? known.byDevice
         var outcomes: [FrameOutcome] = []
-        var judged: [Int64: String] = [:]
-        for (key, model) in try Self.devices(db, device) {
-            let rules = decoder.rules(model: model)
-            guard former[key] ?? "" != rules else { continue }
-            outcomes += try judge(key, model)
-            judged[key] = rules
+        for device in try Self.devices(db, device) {
+            let rules = decoder.rules(model: device.model)
+            guard device.rules != rules else { continue }
+            outcomes += try judge(device.key, device.model)
+            try db.execute(sql: "UPDATE device SET judged_by = ? WHERE key = ?", arguments: [rules, device.key])
         }
-        if !judged.isEmpty { try known.note(judged, db) }
         return outcomes
     }
 
@@ -128,68 +121,27 @@ struct Judgement {
         return readings.filter { !changed.contains($0) }
     }
 
-    private static func devices(_ db: Database, _ device: Int64?) throws -> [(key: Int64, model: String?)] {
-        try Row.fetchAll(
-            db, sql: "SELECT key, model FROM device WHERE ?1 IS NULL OR key = ?1 ORDER BY key", arguments: [device]
-        ).map { (try $0.value(0), try $0.value(1)) }
-    }
-}
-
-/// By which rules the readings of each device were judged: a setting with a line for each device, its number and the rules.
-/// A contact wants one line of perhaps a thousand, and takes no other apart.
-struct JudgedRules {
-    private static let setting = "judged.devices"
-    private static let lineFeed = UInt8(ascii: "\n")
-
-    /// The lines, with a line feed behind each.
-    private let text: [UInt8]
-
-    init(_ db: Database) throws {
-        let lines = try String.fetchOne(
-            db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [Self.setting])
-        text = lines.map { Array($0.utf8) + [Self.lineFeed] } ?? []
+    /// A device, or all: its model, and the rules that its readings were judged by, empty where it was none.
+    private static func devices(
+        _ db: Database, _ device: Int64?
+    ) throws -> [(key: Int64, model: String?, rules: String)] {
+        let only = device == nil ? "" : "WHERE key = ?"
+        return try Row.fetchAll(
+            db, sql: "SELECT key, model, judged_by FROM device \(only) ORDER BY key",
+            arguments: StatementArguments([device].compactMap(\.self))
+        ).map { (try $0.value(0), try $0.value(1), try $0.value(2)) }
     }
 
-    /// The rules of a device; empty where it was judged by none.
-    subscript(device: Int64) -> String {
-        let name = Array("\(device) ".utf8)
-        return lines.first { text[$0].starts(with: name) }.map { rules(in: $0) } ?? ""
-    }
-
-    /// The rules of each device that was judged by some.
-    var byDevice: [Int64: String] {
-        Dictionary(lines.compactMap { line in device(in: line).map { ($0, rules(in: line)) } }) { _, last in last }
-    }
-
-    /// Notes the rules of devices; empty: none.
-    func note(_ judged: [Int64: String], _ db: Database) throws {
-        var changed: [UInt8] = []
-        for line in lines where device(in: line).flatMap({ judged[$0] }) == nil {
-            changed += text[line]
-            changed.append(Self.lineFeed)
+    /// Gives each device a column for its rules, which were a setting with a line for each: its number and the rules.
+    static func migrate(_ db: Database) throws {
+        try db.execute(sql: "ALTER TABLE device ADD COLUMN judged_by TEXT NOT NULL DEFAULT ''")
+        let lines = try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'judged.devices'") ?? ""
+        for line in lines.split(separator: "\n") {
+            let (device, rules) = (line.prefix { $0 != " " }, line.drop { $0 != " " }.dropFirst())
+            try db.execute(
+                sql: "UPDATE device SET judged_by = ? WHERE key = ?", arguments: [String(rules), Int64(device)])
         }
-        for (device, rules) in judged.sorted(by: { $0.key < $1.key }) where !rules.isEmpty {
-            changed += "\(device) \(rules)\n".utf8
-        }
-        let lines = String(decoding: changed.dropLast(), as: UTF8.self)
-        try ReadingStore.set(db, Self.setting, lines: lines.isEmpty ? [] : [lines])
-    }
-
-    /// Where the lines are, without their line feeds.
-    private var lines: some Sequence<Range<Int>> {
-        sequence(state: 0) { start in
-            guard let end = text[start...].firstIndex(of: Self.lineFeed) else { return nil }
-            defer { start = end + 1 }
-            return start..<end
-        }
-    }
-
-    private func device(in line: Range<Int>) -> Int64? {
-        Int64(String(decoding: text[line].prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self))
-    }
-
-    private func rules(in line: Range<Int>) -> String {
-        String(decoding: text[line].drop { $0 != UInt8(ascii: " ") }.dropFirst(), as: UTF8.self)
+        try db.execute(sql: "DELETE FROM setting WHERE name = 'judged.devices'")
     }
 }
 

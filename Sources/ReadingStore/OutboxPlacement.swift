@@ -117,7 +117,7 @@ struct OutboxPlacement {
                     AND timestamp = ?4 AND reading <> ?5 AND share IS NOT NULL)
                 OR EXISTS (
                 SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-                WHERE p.destination = ?1 AND p.timestamp = ?4 AND r.user = ?2 AND r.kind = ?3)
+                WHERE \(PrunedPlaces.holds("?1")) AND p.timestamp = ?4 AND r.user = ?2 AND r.kind = ?3)
             """)
         defer { select.reset() }
         select.bind(1, destination)

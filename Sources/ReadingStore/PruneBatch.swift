@@ -65,9 +65,8 @@ struct PruneBatch: Sendable {
         """
 
     private static let placesSQL = """
-        INSERT INTO pruned_place (identity, destination, provider, type, timestamp, delivered_at)
-        SELECT ?2, destination, provider, type, timestamp, delivered_at FROM outbox
-        WHERE reading = ?1 AND state = \(outbox: .delivered)
+        \(PrunedPlaces.insertion("?2")) FROM outbox WHERE reading = ?1 AND state = \(outbox: .delivered)
+        \(PrunedPlaces.grouping)
         """
 
     static func run(

@@ -26,7 +26,8 @@ struct PrunedReadings {
             db,
             """
             SELECT 1 FROM pruned_place AS p INDEXED BY pruned_place_timestamp JOIN pruned AS r ON r.identity = p.identity
-            WHERE p.destination = ? AND r.user = ? AND r.kind = ? AND p.provider = ? AND p.type = ? AND p.timestamp = ?
+            WHERE \(PrunedPlaces.holds("?1")) AND r.user = ?2 AND r.kind = ?3 AND p.provider = ?4 AND p.type = ?5
+                AND p.timestamp = ?6
             """)
     }
 
@@ -70,7 +71,7 @@ struct PrunedReadings {
             db,
             """
             SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-            WHERE p.destination = ? AND p.timestamp = ? AND r.user = ? AND r.kind = ? AND r.device = ? LIMIT 1
+            WHERE \(PrunedPlaces.holds("?1")) AND p.timestamp = ?2 AND r.user = ?3 AND r.kind = ?4 AND r.device = ?5 LIMIT 1
             """)
         var parameters = Parameters(of: find)
         for number in [destination, timestamp, user, kind, device] { parameters.put(number) }
@@ -114,10 +115,12 @@ struct PrunedReadings {
             """
         let arguments: StatementArguments = [device, Int64(minute), user]
         let places = try Row.fetchAll(
-            db, sql: "SELECT destination, timestamp FROM pruned_place WHERE \(condition) ORDER BY destination",
-            arguments: arguments)
+            db, sql: "SELECT block, destinations, timestamp FROM pruned_place WHERE \(condition)", arguments: arguments)
         try db.execute(sql: "UPDATE pruned_place SET timestamp = NULL WHERE \(condition)", arguments: arguments)
-        return try places.map { (try $0.value(0), try $0.value(1)) }
+        return try places.flatMap { row in
+            let timestamp: Int64 = try row.value(2)
+            return PrunedPlaces.destinations(try row.value(0), try row.value(1)).map { ($0, timestamp) }
+        }.sorted { $0.0 < $1.0 }
     }
 
     // MARK: Digests
@@ -194,8 +197,8 @@ extension ReadingStore {
                     SELECT EXISTS (
                         SELECT 1 FROM pruned_place AS p INDEXED BY pruned_place_timestamp
                         JOIN pruned AS r ON r.identity = p.identity
-                        WHERE p.destination = ? AND p.timestamp >= ? AND p.timestamp < ? AND p.delivered_at IS NOT NULL
-                            AND r.user = ?)
+                        WHERE \(PrunedPlaces.holds("?1")) AND p.timestamp >= ?2 AND p.timestamp < ?3
+                            AND p.delivered_at IS NOT NULL AND r.user = ?4)
                     """, arguments: [destination.rawValue, start.seconds, end.seconds, user.rawValue]) ?? false
         }
     }

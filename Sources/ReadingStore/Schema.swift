@@ -12,6 +12,7 @@ enum Schema {
     /// in use each of them writes.
     static let rewriting: [String: Double] = [
         "6 contents that can be sealed": 2, "11 destinations": 2, "24 deliveries that grow at their end": 2,
+        "25 places of pruned readings together, rules of devices": 1,
     ]
 
     static let migrator: DatabaseMigrator = {
@@ -52,6 +53,10 @@ enum Schema {
         // Nor here: it could not read which of a sensor's values an imported one is, nor that octets were let go.
         migrator.registerMigration("23 scans of imported sensors, frames let go") { _ in }
         migrator.registerMigration("24 deliveries that grow at their end", migrate: OutboxTable.migrate)
+        migrator.registerMigration("25 places of pruned readings together, rules of devices") { db in
+            try PrunedPlaces.migrate(db)
+            try Judgement.migrate(db)
+        }
         return migrator
     }()
 

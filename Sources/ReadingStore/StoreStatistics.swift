@@ -89,7 +89,7 @@ extension ReadingStore {
             db,
             sql: """
                 SELECT count(DISTINCT identity), max(delivered_at) FROM pruned_place AS p
-                WHERE delivered_at IS NOT NULL AND destination IN (\(places.map(String.init).joined(separator: ", ")))
+                WHERE delivered_at IS NOT NULL AND \(PrunedPlaces.holdsAny(of: places))
                     AND (?1 IS NULL OR (SELECT user FROM pruned WHERE identity = p.identity) = ?1)
                 """, arguments: [user])
         {

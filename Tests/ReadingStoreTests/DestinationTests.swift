@@ -14,7 +14,7 @@ struct DestinationTests {
         try await store.setDestination(name, kind: "file", kinds: kinds, hasUniqueSeconds: false, needsSource: false)
     }
 
-    private static func batch(_ store: ReadingStore, at place: DestinationKey) async throws -> [OutboxItem] {
+    static func batch(_ store: ReadingStore, at place: DestinationKey) async throws -> [OutboxItem] {
         var items: [OutboxItem] = []
         for group in try await store.groupsWaiting(at: place) {
             items += try await store.outboxBatch(

@@ -38,7 +38,8 @@ struct HostileSchemaTests {
 
     @Test("the digest of the schema is that of what the migrations make")
     func digest() throws {
-        #expect(SchemaCheck.digest(of: try SchemaCheck.model.get().objects) == SchemaCheck.digest)
+        let made = SchemaCheck.digest(of: try SchemaCheck.model.get().objects)
+        #expect(made == SchemaCheck.digest)
     }
 
     @Test("statistics that ANALYZE has left are no damage")

@@ -64,27 +64,47 @@ struct ManyDevicesTests {
         #expect(throws: StoreError.self) { try sealing.label(blob, of: 1) }
     }
 
-    @Test("the rules that judged each of many devices are kept as in a dictionary")
+    @Test("the rules that each device was judged by are taken from the line it had in a setting")
     func rules() throws {
-        let database = try DatabaseQueue()
-        var generator = SystemRandomNumberGenerator()
-        try database.write { db in
-            try db.execute(sql: "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-            var expected: [Int64: String] = [:]
-            for _ in 0..<300 {
-                let known = try JudgedRules(db)
-                // Numbers that begin or end like others.
-                let device = Int64([1, 11, 111, 2, 12, 121, 21, 1000].randomElement(using: &generator) ?? 1)
-                let rules = ["", "from 1", "1 11", "é", "from 20 to 600 1"].randomElement(using: &generator) ?? ""
-                try known.note([device: rules, 13: "always"], db)
-                expected[device] = rules
-                expected[13] = "always"
-                let read = try JudgedRules(db)
-                for device: Int64 in [1, 11, 111, 2, 12, 121, 21, 1000, 0, 10] {
-                    #expect(read[device] == expected[device] ?? "")
-                }
-                #expect(read.byDevice == expected.filter { !$0.value.isEmpty })
+        var configuration = Configuration()
+        configuration.foreignKeysEnabled = false
+        let store = try DatabaseQueue(configuration: configuration)
+        try Schema.migrator.migrate(store, upTo: "24 deliveries that grow at their end")
+        // Numbers that begin or end like others; 3 was judged by none, and 7 is gone.
+        let expected: [Int64: String] = [
+            1: "from 1", 11: "1 11", 111: "é", 2: "from 20 to 600 1", 12: "", 121: "11 1", 3: "",
+        ]
+        try store.write { db in
+            for device in expected.keys {
+                try db.execute(sql: "INSERT INTO device (key, provider) VALUES (?, 'manual')", arguments: [device])
             }
+            var lines = ["7 from 1"]
+            for (device, rules) in expected where device != 3 { lines.append("\(device) \(rules)") }
+            try ReadingStore.set(db, "judged.devices", lines: lines)
         }
+        try Schema.migrator.migrate(store)
+        try store.read { db in
+            let rows = try Row.fetchAll(db, sql: "SELECT key, judged_by FROM device")
+            let found: [(Int64, String)] = rows.map { ($0[0], $0[1]) }
+            #expect(Dictionary(uniqueKeysWithValues: found) == expected)
+            let left = try String.fetchAll(db, sql: "SELECT name FROM setting WHERE name = 'judged.devices'")
+            #expect(left.isEmpty)
+        }
+    }
+
+    @Test("meeting a device for the first time writes no more pages when many are known")
+    func pages() async throws {
+        let harness = try await Harness(decoder: TestDecoder(lowest: 60))
+        let path = harness.directory + "/readings.sqlite-wal"
+        var written: [Int] = []
+        for number in 1...UInt64(300) {
+            try await harness.store.pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+            try await harness.contact([], device: Build.device(number, serial: "S\(number)"))
+            let octets = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+            written.append(octets / (1024 + 24))
+        }
+        let (few, many) = (written[20..<40].reduce(0, +), written.suffix(20).reduce(0, +))
+        #expect(many * 4 <= few * 5, "\(written)")
+        try harness.store.close()
     }
 }

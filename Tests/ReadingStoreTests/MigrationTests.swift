@@ -192,7 +192,7 @@ struct MigrationTests {
         try store.close()
     }
 
-    /// The store of the version before, with some thousand deliveries more.
+    /// A store whose table of deliveries is written anew, with some thousand deliveries more.
     private static func copyLargeFormer() throws -> String {
         let directory = try copyFormer("23")
         try TamperingTests.edit(directory) { db in
@@ -216,7 +216,7 @@ struct MigrationTests {
         return directory
     }
 
-    @Test("opening a store of the version before tells how far it is, can be stopped, and begins anew the next time")
+    @Test("opening a store of an earlier version tells how far it is, can be stopped, and begins anew the next time")
     func progress() async throws {
         let directory = try Self.copyLargeFormer()
         let told = Mutex<[StoreProgress]>([])
@@ -242,7 +242,7 @@ struct MigrationTests {
         #expect(first.count == 2 && first.allSatisfy { $0.step == .migrating && $0.done < $0.total ?? 0 })
         try TamperingTests.edit(directory) { db in
             let applied = try Schema.migrator.appliedIdentifiers(db)
-            #expect(applied.count == Schema.migrator.migrations.count - 1)
+            #expect(applied.count == 23)
             #expect(try Int.fetchOne(db, sql: "SELECT count(*) FROM outbox") ?? 0 > 5000)
         }
         told.withLock { $0 = [] }
@@ -323,7 +323,7 @@ struct MigrationTests {
     func destinations() async throws {
         let directory = try Self.copyFormer("10")
         let columns = "reading, user, resource, provider, type, timestamp, state, revision, attempts, delivered_at, tag"
-        func rows(_ sql: String, _ db: Database) throws -> [[DatabaseValue]] {
+        @Sendable func rows(_ sql: String, _ db: Database) throws -> [[DatabaseValue]] {
             try Row.fetchAll(db, sql: sql).map { Array($0.databaseValues) }
         }
         let place = "identity, provider, type, timestamp, delivered_at"
@@ -340,8 +340,8 @@ struct MigrationTests {
                 .map { Array($0.databaseValues) }
         }
         let pruned = try await store.read { db in
-            try Row.fetchAll(db, sql: "SELECT \(place) FROM pruned_place WHERE destination = 1 ORDER BY identity")
-                .map { Array($0.databaseValues) }
+            try rows(
+                "SELECT \(place) FROM pruned_place AS p WHERE \(PrunedPlaces.holds("1")) ORDER BY identity", db)
         }
         #expect(queued == former && pruned == places)
         #expect(try await store.destinations().map(\.name) == ["vital"])
@@ -450,9 +450,10 @@ enum FormerSchema {
                 DROP TABLE change_second;
                 DROP TABLE subscriber;
                 DELETE FROM setting WHERE name = 'changes.feed';
+                ALTER TABLE device DROP COLUMN judged_by;
                 DELETE FROM grdb_migrations WHERE identifier LIKE '11 %' OR identifier LIKE '13 %'
                         OR identifier LIKE '16 %' OR identifier LIKE '19 %' OR identifier LIKE '22 %'
-                        OR identifier LIKE '24 %'
+                        OR identifier LIKE '24 %' OR identifier LIKE '25 %'
                 """)
     }
 }

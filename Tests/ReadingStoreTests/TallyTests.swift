@@ -131,7 +131,8 @@ struct TallyTests {
                 """
             let pruned = """
                 pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-                WHERE r.user = \(user.rawValue) AND p.destination IN (SELECT key FROM destination WHERE state <> \(destination: .removed))
+                WHERE r.user = \(user.rawValue) AND EXISTS (SELECT 1 FROM destination AS d
+                    WHERE d.state <> \(destination: .removed) AND \(PrunedPlaces.holds("d.key")))
                 """
             func count(_ column: String, _ sql: String) throws -> Int {
                 try Int.fetchOne(db, sql: "SELECT count(DISTINCT \(column)) FROM " + sql) ?? 0
