@@ -2,9 +2,10 @@ import GRDB
 
 /// Where pruned readings were delivered.
 ///
-/// Most destinations get a reading at the same time of its own and within the hour, so one row stands for them: a bit for each of 32
-/// destinations whose numbers follow each other, and the last of their times of delivery. A destination that got the reading in
-/// another hour, or at another second of its own, is in a row of its own.
+/// Most destinations get a reading at the same time of its own and within the minute, so one row stands for them: a bit for each of
+/// 32 destinations whose numbers follow each other, and the last of their times of delivery. A destination that got the reading in
+/// another minute, or at another second of its own, is in a row of its own. So is one that got it at an address that it has no more:
+/// the first of the times stands in such a row, so that none is taken for later than the move.
 enum PrunedPlaces {
     /// The condition that a row `p` stands for the destination whose number is this expression.
     static func holds(_ destination: String) -> String {
@@ -30,12 +31,19 @@ enum PrunedPlaces {
     static func insertion(_ identity: String) -> String {
         """
         INSERT INTO pruned_place (identity, block, destinations, provider, type, timestamp, delivered_at)
-        SELECT \(identity), destination >> 5, sum(1 << (destination & 31)), provider, type, timestamp, max(delivered_at)
+        SELECT \(identity), destination >> 5, sum(1 << (destination & 31)), provider, type, timestamp,
+            CASE WHEN \(isAtFormerAddress) THEN min(delivered_at) ELSE max(delivered_at) END
         """
     }
 
-    /// Ends it. An hour is 3,600,000,000 microseconds.
-    static let grouping = "GROUP BY destination >> 5, provider, type, timestamp, delivered_at / 3600000000"
+    /// Ends it. A minute is 60,000,000 microseconds.
+    static let grouping = """
+        GROUP BY destination >> 5, provider, type, timestamp, delivered_at / 60000000, \(isAtFormerAddress)
+        """
+
+    private static let isAtFormerAddress = """
+        coalesce(delivered_at <= (SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'destination.moved.' || destination), 0)
+        """
 
     /// Forgets what a destination was given.
     static func forget(_ destination: Int64, _ db: Database) throws {
@@ -54,7 +62,7 @@ enum PrunedPlaces {
                 DROP INDEX pruned_place_timestamp;
                 ALTER TABLE pruned_place RENAME TO former_place;
                 -- destinations: a bit for each of the 32 whose numbers begin with 32 × block. timestamp: NULL if another reading has
-                -- taken it over. delivered_at: the last of theirs, all of one hour.
+                -- taken it over. delivered_at: the last of theirs, all of one minute; the first, if they moved since.
                 CREATE TABLE pruned_place (
                     identity BLOB NOT NULL REFERENCES pruned ON DELETE CASCADE,
                     block INTEGER NOT NULL, destinations INTEGER NOT NULL, provider TEXT NOT NULL, type INTEGER NOT NULL,

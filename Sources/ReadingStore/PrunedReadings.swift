@@ -184,11 +184,13 @@ extension ReadingStore {
     ///
     /// - Parameters:
     ///   - user: the person.
-    ///   - destination: the destination.
+    ///   - destination: the destination. What it was given at an address that it has no more doesn't count.
+    ///   - kinds: the kinds that count.
     ///   - start: the earliest timestamp.
     ///   - end: the first timestamp that does not count any more.
     public func hasPruned(
-        of user: UserKey, at destination: DestinationKey, from start: Instant, to end: Instant
+        of user: UserKey, at destination: DestinationKey, _ kinds: [ReadingKind] = ReadingKind.allCases,
+        from start: Instant, to end: Instant
     ) async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(
@@ -198,8 +200,13 @@ extension ReadingStore {
                         SELECT 1 FROM pruned_place AS p INDEXED BY pruned_place_timestamp
                         JOIN pruned AS r ON r.identity = p.identity
                         WHERE \(PrunedPlaces.holds("?1")) AND p.timestamp >= ?2 AND p.timestamp < ?3
-                            AND p.delivered_at IS NOT NULL AND r.user = ?4)
-                    """, arguments: [destination.rawValue, start.seconds, end.seconds, user.rawValue]) ?? false
+                            AND p.delivered_at > ?5 AND r.user = ?4
+                            AND r.kind IN (\(kinds.map { String($0.code) }.joined(separator: ", "))))
+                    """,
+                arguments: [
+                    destination.rawValue, start.seconds, end.seconds, user.rawValue,
+                    Self.movedAt(db, destination) ?? .min,
+                ]) ?? false
         }
     }
 }

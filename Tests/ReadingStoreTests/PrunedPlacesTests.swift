@@ -16,16 +16,21 @@ struct PrunedPlacesTests {
         init(_ row: Row) { (identity, provider, timestamp) = (row[0], row[1], row[2]) }
     }
 
-    private static let hour: Int64 = 3_600_000_000
+    private static let minute: Int64 = 60_000_000
     private static let destinations: [Int64] = Array(1...8) + [31, 32, 33, 63, 64, 95, 96, 1000]
 
-    /// Places as the version before kept them: a row for each destination.
-    private static func former(_ generator: inout SeededGenerator) throws -> DatabaseQueue {
+    /// Places as the version before kept them: a row for each destination. Some destinations have moved at a time.
+    private static func former(
+        _ generator: inout SeededGenerator, moved: [Int64: Int64]
+    ) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
         let store = try DatabaseQueue(configuration: configuration)
         try Schema.migrator.migrate(store, upTo: "24 deliveries that grow at their end")
         try store.write { db in
+            for (destination, time) in moved {
+                try ReadingStore.set(db, "destination.moved.\(destination)", lines: [String(time)])
+            }
             for number in 0..<UInt8(50) {
                 let identity = Data(repeating: number, count: 16)
                 try db.execute(
@@ -40,7 +45,7 @@ struct PrunedPlacesTests {
                         sql: "INSERT INTO pruned_place VALUES (?, ?, ?, 1, ?, ?)",
                         arguments: [
                             identity, destination, ["manual", "omron"].randomElement(using: &generator), timestamp,
-                            Int64.random(in: 0..<3 * hour, using: &generator),
+                            Int64.random(in: 0..<3 * minute, using: &generator),
                         ])
                 }
             }
@@ -59,7 +64,11 @@ struct PrunedPlacesTests {
         for _ in 0..<trials(20) {
             let seed = UInt64.random(in: .min ... .max)
             var generator = SeededGenerator(seed: seed)
-            let store = try Self.former(&generator)
+            var moved: [Int64: Int64] = [:]
+            for destination in Self.destinations where Bool.random(using: &generator) {
+                moved[destination] = Int64.random(in: 0..<4 * Self.minute, using: &generator)
+            }
+            let store = try Self.former(&generator, moved: moved)
             let before = try store.read { db in
                 try Self.destinations.map { try Self.places(db, at: "p.destination = \($0)") }
             }
@@ -71,8 +80,11 @@ struct PrunedPlacesTests {
                     let found = try Self.places(db, at: PrunedPlaces.holds("\(destination)"))
                     #expect(Set(found.keys) == Set(expected.keys), "seed \(seed), destination \(destination)")
                     for (place, at) in expected {
-                        let later = (found[place] ?? .max) - at
-                        #expect((0..<Self.hour).contains(later), "seed \(seed), destination \(destination)")
+                        let other = found[place] ?? .max
+                        #expect(abs(other - at) < Self.minute, "seed \(seed), destination \(destination)")
+                        let move = moved[destination] ?? -1
+                        #expect((other <= move) == (at <= move), "seed \(seed), destination \(destination)")
+                        #expect(other >= at || at <= move, "seed \(seed), destination \(destination)")
                     }
                 }
                 for (destination, expected) in zip(Self.destinations, before) { try check(destination, expected) }

@@ -555,6 +555,30 @@ struct WebhookFormatTests {
         }
     }
 
+    @Test(
+        "ROOK: a day is not sent again if a recording that began the evening before was pruned; a new address never had it"
+    )
+    func prunedEvening() async throws {
+        try await Self.with(.rookSummary) { worker, fixture, server in
+            // From 23:59:20 to 00:00:19, and in the morning.
+            try await fixture.read(1, from: 106, kind: .heartRate)
+            try await fixture.read(1, from: 600)
+            #expect(await worker.syncOnce().delivered == 2)
+            #expect(server.requests.last?.summedHeartRates == 18)
+            let count = server.requests.count
+            try await fixture.store.removeDestination("vital")
+            #expect(try await fixture.store.prune(olderThan: .seconds(100_000_000 - 10_000)).readings == 1)
+            try await fixture.read(1, from: 700)
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 0 && report.refused == 1 && server.requests.count == count)
+            #expect(try await fixture.store.refused(at: worker.place()).first?.serverSaid.contains("pruned") == true)
+            let name = try #require(try await fixture.store.destinations().first { $0.state == .enabled }?.name)
+            for address in ["a", "b"] { try await fixture.store.acceptAddress(address, of: name) }
+            try await fixture.read(1, from: 701)
+            #expect(await worker.syncOnce().delivered == 1)
+        }
+    }
+
     @Test("Terra: nothing is left on the days of a person who is erased")
     func erased() async throws {
         try await Self.with(.terra) { worker, fixture, server in

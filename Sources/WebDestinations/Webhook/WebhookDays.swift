@@ -76,12 +76,19 @@ struct WebhookDays: Sendable {
     /// - Returns: `nil` if some of what the receiver has of the day was pruned here: the document would remove it there.
     func day(_ day: PersonDay, of person: StoreUser, sending ids: Set<ReadingID>) async throws -> WebhookDay? {
         let place = try await store.destinations().first { $0.name == destination }?.key
-        if let place, try await store.hasPruned(of: person.key, at: place, from: day.start, to: day.end) { return nil }
+        // ROOK's day has the samples of a recording that began the evening before; Terra's has a recording whole where it began.
+        let start = format == .rookSummary ? day.start.advanced(bySeconds: -Reading.longestRecording) : day.start
+        if let place {
+            func hasPruned(_ kinds: [ReadingKind], from start: Instant) async throws -> Bool {
+                try await store.hasPruned(of: person.key, at: place, kinds, from: start, to: day.end)
+            }
+            if try await hasPruned(ReadingKind.allCases, from: day.start) { return nil }
+            // How long a recording was isn't known of one that was pruned.
+            if start < day.start, try await hasPruned([.heartRate, .spo2], from: start) { return nil }
+        }
         let consents = try await store.consents(of: person.key, at: place)
         let granted = Set(consents.filter(\.isGranted).map(\.kind))
         var result = WebhookDay(document: try await empty(day, of: person.clientUserID), readings: [])
-        // ROOK's day has the samples of a recording that began the evening before; Terra's has a recording whole where it began.
-        let start = format == .rookSummary ? day.start.advanced(bySeconds: -Reading.longestRecording) : day.start
         var query = ReadingQuery(
             from: start, to: Instant(microseconds: day.end.microseconds - 1), limit: ReadingQuery.limits.upperBound,
             user: person.key)
