@@ -7,7 +7,7 @@ import HealthReadings
 ///
 /// Values and times become others, from random numbers that nobody keeps: they cannot be had back. What makes a model what
 /// it is stays: handles, flags, units, lengths, exponents, special values, status, numbers of records, the order and the
-/// moments of all steps, and what the device refused. Checksums are made right again, or as wrong as they were.
+/// moments of all steps, and what the device refused. Checksums are made right again, or wrong if they were.
 public struct Anonymiser {
     /// What came out.
     public struct Result: Sendable, Hashable {
@@ -72,19 +72,34 @@ public struct Anonymiser {
     /// The exchange with other values. Each call uses other random numbers, so that two reports of a device have nothing in
     /// common that the model does not have.
     public func anonymous(_ exchange: Exchange) -> Result {
+        let times = ReplacedTimes(using: chance)
+        // The times of all records have to be known before one of them is replaced.
+        _ = replaced(exchange, times)
+        times.settle(around: exchange.start)
+        return replaced(exchange, times)
+    }
+
+    private func replaced(_ exchange: Exchange, _ times: ReplacedTimes) -> Result {
         var generator = chance
-        let times = ShiftedTimes(using: &generator)
         let original = exchange.advertisement
-        let disguise = Disguise(address: original.address, serial: Self.serial(exchange))
+        let disguise = Disguise(address: original.address, serials: texts(.serialNumber, of: exchange))
+        let known = [.manufacturerName, .modelNumber].flatMap { texts($0, of: exchange) }.map(disguise.text)
         var made = exchange
         made.start = times.instant(exchange.start).flooredToSecond
-        made.advertisement = advertisement(original, disguise, times)
+        made.advertisement = advertisement(original, disguise, known, times)
         made.advertisement.seenAt = made.start
+        for place in made.characteristics.indices {
+            let characteristic = exchange.characteristics[place]
+            made.characteristics[place] = Characteristic(
+                uuid: Self.uuid(characteristic.uuid, disguise),
+                service: characteristic.service.map { Self.uuid($0, disguise) },
+                valueHandle: characteristic.valueHandle, properties: characteristic.properties)
+        }
 
         var own = OwnProtocols(times, chance)
         let ofMakers = own.replaced(exchange)
         let standard = StandardValues(times: times, chance: chance)
-        var known: [Value: Replacement] = [:]
+        var replacements: [Value: Replacement] = [:]
         var withheld: [BluetoothUUID: Withheld] = [:]
         for (place, step) in exchange.steps.enumerated() {
             guard let handle = step.action.handle, let octets = step.action.octets, !octets.isEmpty else { continue }
@@ -93,47 +108,65 @@ public struct Anonymiser {
             let other: Replacement
             if let found = ofMakers[place] {
                 other = Replacement(octets: found, isUnderstood: true)
-            } else if let found = known[value] {
+            } else if let found = replacements[value] {
                 // The same value is the same again: devices that send each twice are known by that.
                 other = found
             } else {
-                let found = text(octets, of: uuid, disguise) ?? standard.replaced(octets, of: uuid)
+                let found = text(octets, of: uuid, disguise, known) ?? standard.replaced(octets, of: uuid)
                 other = Replacement(
                     octets: found ?? octets.map { _ in UInt8.random(in: 0...255, using: &generator) },
                     isUnderstood: found != nil)
-                known[value] = other
+                replacements[value] = other
             }
             if !other.isUnderstood {
-                withheld[uuid, default: Withheld(uuid: uuid, values: 0, octets: 0)].add(octets.count)
+                let shown = Self.uuid(uuid, disguise)
+                withheld[shown, default: Withheld(uuid: shown, values: 0, octets: 0)].add(octets.count)
             }
             made.steps[place].action = step.action.replacing(other.octets)
         }
         return Result(exchange: made, withheld: withheld.values.sorted { $0.uuid.description < $1.uuid.description })
     }
 
-    private static func serial(_ exchange: Exchange) -> String? {
-        let number: BluetoothUUID = 0x2A25
-        return exchange.values.first { exchange.characteristic($0.handle)?.uuid == number }
+    /// What a device says of itself in such a text.
+    private func texts(_ kind: DeviceInformationString.Kind, of exchange: Exchange) -> [String] {
+        exchange.values.filter { exchange.characteristic($0.handle)?.uuid.assignedNumber == kind.rawValue }
             .map { DeviceInformationString(decoding: $0.octets).text }
+    }
+
+    /// A UUID without the device's address in it.
+    private static func uuid(_ uuid: BluetoothUUID, _ disguise: Disguise) -> BluetoothUUID {
+        guard uuid.assignedNumber == nil else { return uuid }
+        let octets = (0..<16).map { place -> UInt8 in
+            let half = place < 8 ? uuid.high : uuid.low
+            return UInt8(truncatingIfNeeded: half >> UInt64(56 - 8 * (place % 8)))
+        }
+        let shown = disguise.octets(octets)
+        func half(_ octets: ArraySlice<UInt8>) -> UInt64 { octets.reduce(0) { $0 << 8 | UInt64($1) } }
+        return BluetoothUUID(high: half(shown[..<8]), low: half(shown[8...]))
     }
 
     // MARK: Advertisement
 
     private func advertisement(
-        _ original: Advertisement, _ disguise: Disguise, _ times: ShiftedTimes
+        _ original: Advertisement, _ disguise: Disguise, _ known: [String], _ times: ReplacedTimes
     ) -> Advertisement {
         var made = original
         made.address = original.address.map(address)
-        made.name = original.name.map { name($0, disguise) }
+        made.name = original.name.map { name($0, disguise, known) }
+        made.services = original.services.map { Self.uuid($0, disguise) }
         // What a maker says of its own may be a measurement. Omron's has counters alone.
         made.manufacturerData = Dictionary(
             uniqueKeysWithValues: original.manufacturerData.map { company, octets in
-                (company, company == OmronAdvertisement.company ? disguise.octets(octets) : octets.map { _ in 0 })
+                (
+                    company,
+                    company == OmronAdvertisement.company
+                        ? disguise.octets(OmronAdvertisement.shown(octets)) : octets.map { _ in 0 }
+                )
             })
         made.serviceData = Dictionary(
-            uniqueKeysWithValues: original.serviceData.map { service, octets in
-                (service, scale(octets, of: service, times) ?? octets.map { _ in 0 })
-            })
+            original.serviceData.map { service, octets in
+                (Self.uuid(service, disguise), scale(octets, of: service, times) ?? octets.map { _ in 0 })
+            }, uniquingKeysWith: { first, _ in first })
         return made
     }
 
@@ -147,18 +180,21 @@ public struct Anonymiser {
                 : UInt64.random(in: 1...0xFFFF_FFFF_FFFE, using: &generator), kind: original.kind)
     }
 
-    /// A name without serial number and address: what the catalogue knows of it stays, and numbers behind that of four
-    /// digits and more are zeros.
-    func name(_ name: String, _ disguise: Disguise) -> String {
-        let known = catalogue.models.flatMap(\.names).filter { $0.matches(name) }.map(\.text.count).max() ?? 0
-        let kept = name.lowercased().hasPrefix("blesmart_") ? 17 : known
-        let rest = String(disguise.text(name).dropFirst(kept))
-        return String(name.prefix(kept))
-            + rest.replacing(/[0-9A-Fa-f]{6,}|[0-9]{4,}/) { String(repeating: "0", count: $0.0.count) }
+    /// A name without whose device it is. What the catalogue knows of it stays, and so do words that the device also says of its
+    /// maker and model; of the rest, letters and digits become others.
+    func name(_ name: String, _ disguise: Disguise, _ known: [String]) -> String {
+        let ofModel = catalogue.models.flatMap(\.names).filter { $0.matches(name) }.map(\.text.count).max() ?? 0
+        let kept = name.lowercased().hasPrefix("blesmart_") ? 17 : ofModel
+        let words = Set(known.flatMap { $0.lowercased().split { !$0.isLetter && !$0.isNumber } })
+        let rest = String(disguise.text(name).dropFirst(kept)).replacing(/[\p{L}\p{N}]+/) { match in
+            words.contains(Substring(match.output.lowercased())) && match.output.contains(where: \.isLetter)
+                ? String(match.output) : Disguise.template(String(match.output))
+        }
+        return String(name.prefix(kept)) + rest
     }
 
     /// What Xiaomi's scales advertise: flags stay, weight, impedance and time are others.
-    private func scale(_ octets: [UInt8], of service: BluetoothUUID, _ times: ShiftedTimes) -> [UInt8]? {
+    private func scale(_ octets: [UInt8], of service: BluetoothUUID, _ times: ReplacedTimes) -> [UInt8]? {
         var fields = ReplacedFields(octets, times, chance)
         let weight = ReplacedNumber(60...85, within: 1...300, scale: 0.005)
         switch (service.assignedNumber, octets.count) {
@@ -183,7 +219,9 @@ public struct Anonymiser {
     // MARK: Texts
 
     /// `nil` for a characteristic that is no text.
-    private func text(_ octets: [UInt8], of uuid: BluetoothUUID, _ disguise: Disguise) -> [UInt8]? {
+    private func text(
+        _ octets: [UInt8], of uuid: BluetoothUUID, _ disguise: Disguise, _ known: [String]
+    ) -> [UInt8]? {
         guard let number = uuid.assignedNumber else { return nil }
         let kind = DeviceInformationString.Kind(rawValue: number)
         // The system identifier is made of the address, and the certifications are octets.
@@ -194,7 +232,7 @@ public struct Anonymiser {
         let made =
             switch kind {
             case .serialNumber: Disguise.template(string.text)
-            case nil: name(string.text, disguise)
+            case nil: name(string.text, disguise, known)
             default: disguise.text(string.text)
             }
         let found = Array(made.utf8.prefix(octets.count))

@@ -16,6 +16,8 @@ public final class ExchangeRecorder: Sendable {
 
     /// The most steps of a contact that are kept: a device that never stops cannot fill the memory.
     static let mostSteps = 100_000
+    /// The longest contact of which steps are kept: a day, in milliseconds.
+    static let longestContact: Int64 = 86_400_000
 
     /// Creates a recorder.
     ///
@@ -55,9 +57,14 @@ public final class ExchangeRecorder: Sendable {
         let moment = moment ?? now()
         change(place) { exchange in
             guard exchange.steps.count < Self.mostSteps else { return }
+            // A table may have more characteristics than are listed.
+            let isListed = action.handle.map { exchange.characteristic($0) != nil } ?? true
+            guard isListed || exchange.characteristics.count < ModelReport.mostCharacteristics else { return }
             let last = exchange.steps.last?.milliseconds ?? 0
             let elapsed = moment.map { ($0.microseconds - exchange.start.microseconds) / 1000 } ?? last
-            exchange.steps.append(.init(max(last, elapsed), action))
+            let milliseconds = max(last, elapsed)
+            guard milliseconds <= Self.longestContact else { return }
+            exchange.steps.append(.init(milliseconds, action))
         }
     }
 
@@ -200,7 +207,9 @@ private final class RecordedPeripheral: Peripheral {
         }
         guard isFirst, let place = state.withLock(\.place) else { return found }
         recorder.change(place) { exchange in
-            exchange.characteristics = found.sorted { $0.valueHandle < $1.valueHandle }
+            let all = Dictionary(found.map { ($0.valueHandle, $0) }, uniquingKeysWith: { first, _ in first })
+            exchange.characteristics = Array(
+                all.values.sorted { $0.valueHandle < $1.valueHandle }.prefix(ModelReport.mostCharacteristics))
             exchange.discoveryMilliseconds = elapsed
             exchange.advertisement = advertisement
         }

@@ -18,9 +18,8 @@ public struct ModelReportError: Error, Sendable, Hashable, CustomStringConvertib
 extension ModelReport {
     /// The longest file that is read as a report.
     public static let longest = 64 << 20
-    private static let longestValue = 512
-    /// A contact of a day.
-    private static let longestContact: Int64 = 86_400_000
+    /// A notification has three octets less than the link's largest packet, which BlueZ lets be 517: more than a value may have.
+    private static let longestValue = 2048
 
     /// Whether a file that begins so may be a report: a JSON object, which no capture is.
     public static func mayBegin(_ octets: some Sequence<UInt8>) -> Bool {
@@ -150,7 +149,8 @@ extension ModelReport {
         }
         var found: [Characteristic] = []
         for (place, one) in given.enumerated() {
-            guard one.handle > (found.last?.valueHandle ?? 0) else {
+            // 0 is the battery level that bluetoothd shows beside the table.
+            guard found.isEmpty || one.handle > found[place - 1].valueHandle else {
                 throw ModelReportError("characteristics[\(place)].handle: expected a higher one than before")
             }
             var properties: CharacteristicProperties?
@@ -182,7 +182,7 @@ extension ModelReport {
         var found: [Exchange.Step] = []
         found.reserveCapacity(given.count)
         for (place, one) in given.enumerated() {
-            guard one.ms >= found.last?.milliseconds ?? 0, one.ms <= longestContact else {
+            guard one.ms >= found.last?.milliseconds ?? 0, one.ms <= ExchangeRecorder.longestContact else {
                 throw ModelReportError("steps[\(place)].ms: expected a time that is not before the last one")
             }
             found.append(.init(one.ms, try action(one, "steps[\(place)]", handles)))

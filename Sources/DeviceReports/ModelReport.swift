@@ -189,10 +189,23 @@ extension ModelReport {
         let advertisement = exchange.advertisement
         var lines = exchange.steps.map { "  \(line($0))" }
         if !lines.isEmpty { lines.insert("what was said, with other values, serial number and times:", at: 0) }
+        func words(_ parts: [String]) -> String { parts.isEmpty ? "-" : parts.joined(separator: " ") }
         lines += [
             "name             \(advertisement.name ?? "-")", "model            \(model ?? "none of the catalogue")",
             "paired           \(advertisement.isPaired ? "yes" : "no")",
+            "address          \(advertisement.address?.description ?? "-"), made up",
+            "begun at         \(exchange.start.flooredToSecond), moved",
+            "services         \(words(advertisement.services.map(\.description)))",
+            "signal           \(advertisement.rssi.map { "\($0) dBm" } ?? "-")",
         ]
+        for characteristic in exchange.characteristics {
+            let properties = CharacteristicProperties.names.filter {
+                characteristic.properties?.contains($0.property) == true
+            }
+            lines.append(
+                "characteristic   \(characteristic.valueHandle) \(characteristic.uuid) of "
+                    + "\(characteristic.service?.description ?? "-"): \(words(properties.map(\.name)))")
+        }
         for (company, octets) in advertisement.manufacturerData.sorted(by: { $0.key < $1.key }) {
             lines.append("maker's data     \(company.hexadecimal()): \(octets.hexadecimal())")
         }
@@ -203,6 +216,13 @@ extension ModelReport {
         lines.append(
             "\(exchange.characteristics.count) characteristics, \(exchange.steps.count) steps, "
                 + "\(course.records) records\(course.error.map { ", ended early: \($0)" } ?? "")")
+        let timings: [(name: String, milliseconds: Int64?)] = [
+            ("connecting", exchange.connectMilliseconds), ("listing", exchange.discoveryMilliseconds),
+            ("first value after", pauses.first), ("longest pause", pauses.longest), ("contact", duration),
+        ]
+        lines += timings.compactMap { name, milliseconds in
+            milliseconds.map { "\(name)\(String(repeating: " ", count: max(1, 17 - name.count)))\($0) ms" }
+        }
         lines += quirks.map { "seen \($0.seen) times: \($0.quirk.rawValue)" }
         lines += withheld.map { "\($0.uuid): not understood, \($0.values) values are random octets" }
         return lines

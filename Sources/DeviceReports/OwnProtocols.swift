@@ -6,13 +6,13 @@ import HealthReadings
 /// What is replaced in makers' own protocols that this gateway speaks. Their messages keep their lengths, and get checks
 /// that are right; what is not understood of them becomes zeros.
 struct OwnProtocols {
-    let times: ShiftedTimes
+    let times: ReplacedTimes
     let chance: Chance
     /// Records that were replaced, so that equal records stay equal.
     private var records: [[UInt8]: [UInt8]] = [:]
     private var people: [UInt32: UInt32] = [:]
 
-    init(_ times: ShiftedTimes, _ chance: Chance) { (self.times, self.chance) = (times, chance) }
+    init(_ times: ReplacedTimes, _ chance: Chance) { (self.times, self.chance) = (times, chance) }
 
     /// The octets of the steps whose values are messages of such a protocol, by the place of the step.
     mutating func replaced(_ exchange: Exchange) -> [Int: [UInt8]] {
@@ -69,13 +69,13 @@ struct OwnProtocols {
         return found
     }
 
-    private func moved(_ octets: ArraySlice<UInt8>) -> [UInt8] {
-        Self.octets(times.count(Self.word(octets), from: OneTouch.epoch), 4)
+    private func moved(_ octets: ArraySlice<UInt8>, of subject: ReplacedTimes.Subject) -> [UInt8] {
+        Self.octets(times.count(Self.word(octets), from: OneTouch.epoch, of: subject), 4)
     }
 
     private func question(_ payload: [UInt8]) -> [UInt8] {
         switch (payload.first, payload.count) {
-        case (0x20, 6): [0x20, payload[1]] + moved(payload[2...])
+        case (0x20, 6): [0x20, payload[1]] + moved(payload[2...], of: .clock)
         case (0x20, 2), (0x0A, 3), (0x27, 2), (0xB3, 3): payload
         default: payload.prefix(1) + payload.dropFirst().map { _ in 0 }
         }
@@ -88,11 +88,11 @@ struct OwnProtocols {
         switch octets.count {
         case 0, 2: return payload
         // The number of the newest record, or a clock, which has counted further.
-        case 4: return Self.word(octets[...]) <= 0xFFFF ? payload : [0x06] + moved(octets[...])
+        case 4: return Self.word(octets[...]) <= 0xFFFF ? payload : [0x06] + moved(octets[...], of: .clock)
         case OneTouchRecord.length:
             let value = number(.milligrams, Self.word(octets[4..<6]), highest: 0xFFFF)
             return [0x06]
-                + equal(octets, moved(octets[0..<4]) + Self.octets(value, 2) + [octets[6]] + [0, 0, 0, 0])
+                + equal(octets, moved(octets[0..<4], of: .record) + Self.octets(value, 2) + [octets[6]] + [0, 0, 0, 0])
         default: return [0x06] + octets.map { _ in 0 }
         }
     }
@@ -153,56 +153,89 @@ struct OwnProtocols {
         let parts = octets[3..<8].map(Int.init)
         let time = WallTime(
             year: 2000 + parts[0], month: parts[1], day: parts[2], hour: parts[3], minute: parts[4], second: 0)
-        if let moved = time.flatMap(times.wallTime) {
+        if let moved = time.map(times.record) {
             let (date, clock) = (moved.date, moved.timeOfDay)
-            made += [date.year - 2000, date.month, date.day, clock.hour, clock.minute].map { UInt8($0) }
+            made += [date.year - 2000, date.month, date.day, clock.hour, clock.minute].map { UInt8(clamping: $0) }
         } else {
-            made += octets[3..<8]
+            made += Self.impossible(parts)
         }
         return equal(octets, made + [octets[8], 0])
     }
 
+    /// A time that is as impossible as this one: year, month, day, hour and minute.
+    private static func impossible(_ parts: [Int]) -> [UInt8] {
+        func part(_ place: Int, _ possible: ClosedRange<Int>, _ beyond: UInt8) -> UInt8 {
+            possible.contains(parts[place]) ? UInt8(possible.lowerBound) : parts[place] == 0 ? 0 : beyond
+        }
+        let other = [
+            parts[0] == 0 ? 0 : 20, part(1, 1...12, 13), part(2, 1...31, 32), part(3, 0...23, 24), part(4, 0...59, 60),
+        ]
+        // Each is possible, and together they are no day of the year.
+        return other == [other[0], 1, 1, 0, 0] ? [other[0], 2, 30, 0, 0] : other
+    }
+
     // MARK: Viatom
 
-    /// A message that came in pieces, and the list whose octets it has.
+    /// A message that came in pieces.
     private struct ViatomMessage {
         var steps: [OwnStep]
         var octets: [[UInt8]]
-        var list: Int
+        /// Where the octets of a list belong that it has, by the message.
+        var places: [Int: (list: Int, offset: Int)] = [:]
     }
+
+    /// The longest list that is believed.
+    private static let longestList = 1 << 20
 
     private mutating func viatom(_ steps: [OwnStep]) -> [Int: [UInt8]] {
         var (found, pieces, waiting): ([Int: [UInt8]], ViatomPieces, [OwnStep]) = ([:], ViatomPieces(), [])
-        var (messages, lists): ([ViatomMessage], [[UInt8]]) = ([], [[]])
+        var (messages, lists): ([ViatomMessage], [[UInt8?]]) = ([], [[]])
+        // What was asked for, by the number of the message that asked.
+        var asked: [UInt8: (list: Int, offset: Int)] = [:]
         for step in steps {
             if step.uuid == Viatom.requests {
+                // What came of an answer that was lost in part is not understood.
+                found.merge(waiting.map { ($0.place, $0.octets.map { _ in 0 }) }) { first, _ in first }
+                (pieces, waiting) = (ViatomPieces(), [])
                 guard let frame = try? ViatomFrame(decoding: step.octets) else { continue }
                 // A list's name, where to read on, and nothing else; another command's payload is not understood.
                 let keeps = [0xE1, 0xF2, 0xF3, 0xF4].contains(frame.command)
                 found[step.place] = Self.frame(frame, keeps ? frame.payload : frame.payload.map { _ in 0 }).encoded
-                if frame.command == 0xF2 { lists.append([]) }
+                if frame.command == 0xF2 { (lists, asked) = (lists + [[]], [:]) }
+                let offset = Int(Self.word(frame.payload.prefix(4)))
+                if frame.command == 0xF3, frame.payload.count == 4, offset <= Self.longestList {
+                    asked[frame.number] = (lists.count - 1, offset)
+                }
             } else if step.uuid == Viatom.answers {
                 waiting.append(step)
                 let whole = pieces.take(step.octets)
                 // Messages that end with this piece; one that goes on behind it waits with it.
                 let count = whole.reduce(0) { $0 + $1.count }
                 guard count > 0, count == waiting.reduce(0, { $0 + $1.octets.count }) else { continue }
-                messages.append(ViatomMessage(steps: waiting, octets: whole, list: lists.count - 1))
-                for frame in whole.compactMap({ try? ViatomFrame(decoding: $0) }) where frame.command == 0xF3 {
-                    lists[lists.count - 1] += frame.payload
+                var message = ViatomMessage(steps: waiting, octets: whole)
+                for (number, octets) in whole.enumerated() {
+                    // An answer may come late or twice: it belongs where it was asked for.
+                    guard let frame = try? ViatomFrame(decoding: octets), frame.command == 0xF3,
+                        let (list, offset) = asked[frame.number]
+                    else { continue }
+                    message.places[number] = (list, offset)
+                    let missing = offset + frame.payload.count - lists[list].count
+                    lists[list] += [UInt8?](repeating: nil, count: max(0, missing))
+                    for (place, octet) in frame.payload.enumerated() { lists[list][offset + place] = octet }
                 }
+                messages.append(message)
                 waiting = []
             }
         }
+        found.merge(waiting.map { ($0.place, $0.octets.map { _ in 0 }) }) { first, _ in first }
         // Records lie across the messages that bring them: a list is replaced as a whole, then cut as it came.
-        var rest = lists.map { viatomList($0)[...] }
+        let others = lists.map { viatomList($0) }
         for message in messages {
-            let made = message.octets.flatMap { octets -> [UInt8] in
+            let made = message.octets.enumerated().flatMap { number, octets -> [UInt8] in
                 guard let frame = try? ViatomFrame(decoding: octets) else { return octets.map { _ in 0 } }
                 var payload = viatomAnswer(frame)
-                if frame.command == 0xF3 {
-                    payload = Array(rest[message.list].prefix(frame.payload.count))
-                    rest[message.list] = rest[message.list].dropFirst(frame.payload.count)
+                if let (list, offset) = message.places[number] {
+                    payload = Array(others[list][offset..<(offset + frame.payload.count)])
                 }
                 return Self.frame(frame, payload).encoded
             }
@@ -211,11 +244,13 @@ struct OwnProtocols {
         return found
     }
 
-    private mutating func viatomList(_ octets: [UInt8]) -> [UInt8] {
+    /// What replaces a list. A record of which an octet is missing becomes zeros.
+    private mutating func viatomList(_ octets: [UInt8?]) -> [UInt8] {
         var made = octets.prefix(ViatomPressure.head).map { _ in UInt8(0) }
         for start in stride(from: ViatomPressure.head, to: octets.count, by: ViatomPressure.length) {
-            let record = Array(octets[start..<min(start + ViatomPressure.length, octets.count)])
-            made += record.count == ViatomPressure.length ? viatomRecord(record) : record.map { _ in 0 }
+            let part = octets[start..<min(start + ViatomPressure.length, octets.count)]
+            let record = part.compactMap(\.self)
+            made += record.count == ViatomPressure.length ? viatomRecord(record) : part.map { _ in 0 }
         }
         return made
     }
@@ -230,7 +265,9 @@ struct OwnProtocols {
         case 0xF2 where payload.count == 4: return payload
         case 0xE1 where payload.count >= 31:
             var made = payload.map { _ in UInt8(0) }
-            for (place, octet) in times.dateTime(Array(payload[24..<31])).enumerated() { made[24 + place] = octet }
+            for (place, octet) in times.dateTime(Array(payload[24..<31]), of: .clock).enumerated() {
+                made[24 + place] = octet
+            }
             return made
         default: return payload.map { _ in 0 }
         }
@@ -245,9 +282,10 @@ struct OwnProtocols {
             return Self.octets(self.number(number, sent, highest: 1 << (8 * count) - 1), count)
         }
         let person = person(Self.word(octets[4..<8]))
-        var replaced: [UInt8] = Self.octets(times.count(Self.word(octets[0..<4]), from: 0), 4)
+        var replaced: [UInt8] = Self.octets(times.count(Self.word(octets[0..<4]), from: 0, of: .record), 4)
         replaced += Self.octets(person, 4)
-        replaced += octets[8..<13]
+        // Whether it is the mean of three. The seconds between them and the status are not the model's alone.
+        replaced += [octets[8] <= 1 ? octets[8] : 0, 0, 0, 0, 0]
         replaced += value(.systolic(inKilopascal: false), 13, 2)
         replaced += value(.diastolic(inKilopascal: false), 15, 2)
         replaced += value(.mean(inKilopascal: false), 17, 2)

@@ -2,22 +2,28 @@ import GATTProfiles
 import HealthReadings
 
 /// What numbers of a kind are replaced by.
+///
+/// What a number becomes depends on nothing of it but whether it can be a person's, and where it can't, on how many digits it has.
+/// It may become itself: if it never did, many records of equal numbers would tell the one that is missing.
 struct ReplacedNumber: Sendable {
     /// What replaces a number that can be a person's.
     let usual: ClosedRange<Double>
-    /// What can be a person's.
-    let plausible: ClosedRange<Double>
+    /// What can be a person's; `nil` if any number may be.
+    let plausible: ClosedRange<Double>?
     /// Parts of what is plausible, beside the usual one, in which a number stays: a meter cannot measure there, and means
     /// something else by it.
     let odd: [ClosedRange<Double>]
     /// What a number of the device is multiplied by to be one of these ranges.
     let scale: Double
+    /// Whether it may be negative or 0 as well as positive.
+    let isSigned: Bool
 
     init(
-        _ usual: ClosedRange<Double>, within plausible: ClosedRange<Double>, odd: [ClosedRange<Double>] = [],
-        scale: Double = 1
+        _ usual: ClosedRange<Double>, within plausible: ClosedRange<Double>?, odd: [ClosedRange<Double>] = [],
+        scale: Double = 1, isSigned: Bool = false
     ) {
         (self.usual, self.plausible, self.odd, self.scale) = (usual, plausible, odd, scale)
+        self.isSigned = isSigned
     }
 
     static let perKilogram = glucose(scale: 1e5)
@@ -28,8 +34,10 @@ struct ReplacedNumber: Sendable {
     static let rate = ReplacedNumber(55...95, within: 20...300)
     static let celsius = ReplacedNumber(36.2...37.4, within: 13...47)
     static let fahrenheit = ReplacedNumber(97.2...99.3, within: 55.4...116.6)
-    /// A number of which nothing is known: another with as many digits.
-    static let any = ReplacedNumber(0...0, within: 0...0)
+    /// A number of which nothing is known, whatever its exponent: an amount of food or medication, an index, a quality.
+    static let any = ReplacedNumber(1...99, within: nil)
+    /// A number that is negative as often as positive, such as a trend.
+    static let change = ReplacedNumber(-30...30, within: nil, isSigned: true)
 
     private static func glucose(scale: Double) -> ReplacedNumber {
         ReplacedNumber(85...150, within: 0.01...1500, odd: [0.01...9.9, 10...19.9, 600.5...1500], scale: scale)
@@ -43,12 +51,16 @@ struct ReplacedNumber: Sendable {
         ReplacedNumber(usual, within: 1...400, scale: inKilopascal ? 7.500617 : 1)
     }
 
-    /// A random mantissa for the same exponent. It is a plausible value of a person if the original is one and another is
-    /// there, and implausible otherwise. 0 stays 0, because devices send it when nothing was measured.
+    /// A random mantissa for the same exponent. It is a plausible value of a person if the original is one and there are several,
+    /// and implausible otherwise if it can be. 0 stays 0, because devices send it when nothing was measured.
     func mantissa(
         _ mantissa: Int, exponent: Int, highest: Int, using generator: inout some RandomNumberGenerator
     ) -> Int {
+        if isSigned { return Int.random(in: Int(usual.lowerBound)...Int(usual.upperBound), using: &generator) }
         guard mantissa != 0 else { return 0 }
+        guard let plausible else {
+            return Int.random(in: 1...max(1, min(highest, Int(usual.upperBound))), using: &generator)
+        }
         let (sign, magnitude) = (mantissa.signum(), abs(mantissa))
         var factor = scale
         for _ in 0..<min(abs(exponent), 20) { factor = exponent > 0 ? factor * 10 : factor / 10 }
@@ -59,26 +71,23 @@ struct ReplacedNumber: Sendable {
             // A range that has one number alone would tell it.
             return low < high ? Int(low)...Int(high) : nil
         }
-        if isPlausible(magnitude) {
+        let digits = Self.digits(magnitude, highest)
+        guard !isPlausible(magnitude) else {
             let wanted = odd.first { $0.contains(Double(magnitude) * factor) } ?? usual
-            if let range = whole(wanted) ?? whole(plausible) { return Int.random(in: range, using: &generator) }
+            return Int.random(in: whole(wanted) ?? whole(plausible) ?? digits, using: &generator)
         }
-        let others = Self.digits(magnitude, highest)
-        for _ in 0..<64 {
-            let other = Int.random(in: others, using: &generator)
-            if other != magnitude, !isPlausible(other) { return sign * other }
-        }
-        // Whatever it means: the original never stays for want of a better one.
-        guard others.count > 1 else { return sign * others.lowerBound }
-        let other = Int.random(in: others.lowerBound..<others.upperBound, using: &generator)
-        return sign * (other < magnitude ? other : other + 1)
+        // Several implausible ones, or any of these digits.
+        let candidates = (0..<64).map { _ in Int.random(in: digits, using: &generator) }.filter { !isPlausible($0) }
+        let isOne = candidates.allSatisfy { $0 == candidates.first }
+        return sign * (isOne ? Int.random(in: digits, using: &generator) : candidates[0])
     }
 
-    /// The numbers with as many digits, up to the highest that there is.
+    /// The numbers with as many digits, up to the highest that there is; of several digits' where there is one alone.
     private static func digits(_ magnitude: Int, _ highest: Int) -> ClosedRange<Int> {
         var low = 1
         while magnitude / 10 >= low { low *= 10 }
-        return low...max(low, min(highest, low * 10 - 1))
+        let high = max(low, min(highest, low * 10 - 1))
+        return low < high ? low...high : 1...max(1, highest)
     }
 }
 
@@ -87,10 +96,10 @@ struct ReplacedNumber: Sendable {
 struct ReplacedFields {
     private(set) var octets: [UInt8]
     private(set) var place = 0
-    private let times: ShiftedTimes
+    private let times: ReplacedTimes
     private var generator: Chance
 
-    init(_ octets: [UInt8], _ times: ShiftedTimes, _ generator: Chance) {
+    init(_ octets: [UInt8], _ times: ReplacedTimes, _ generator: Chance) {
         (self.octets, self.times, self.generator) = (octets, times, generator)
     }
 
@@ -174,9 +183,9 @@ struct ReplacedFields {
     }
 
     /// A date and time of seven octets.
-    mutating func dateTime() {
+    mutating func dateTime(of subject: ReplacedTimes.Subject = .record) {
         guard has(7) else { return }
-        for octet in times.dateTime(Array(octets[place..<(place + 7)])) { put(Int(octet), 1) }
+        for octet in times.dateTime(Array(octets[place..<(place + 7)]), of: subject) { put(Int(octet), 1) }
     }
 
     /// A day of the week, 1 … 7, which follows from the date in front of it.
@@ -185,12 +194,12 @@ struct ReplacedFields {
         put(Int(times.weekday(of: Array(octets[(place - 7)..<place]), was: octets[place])), 1)
     }
 
-    /// Puts a checksum of the whole value at its end, off by as much as it was.
+    /// Puts a checksum of the whole value at its end, which is wrong if it was. How it was wrong would tell what it was of.
     mutating func checksum(like original: [UInt8]) {
         guard octets.count >= 3, original.count == octets.count else { return }
         func right(_ octets: [UInt8]) -> Int { Int(ContinuousGlucoseChecksum.of(octets.dropLast(2))) }
         let sent = Int(original[original.count - 2]) | Int(original[original.count - 1]) << 8
         place = octets.count - 2
-        put(right(octets) ^ sent ^ right(original), 2)
+        put(right(octets) ^ (sent == right(original) ? 0 : Int.random(in: 1...0xFFFF, using: &generator)), 2)
     }
 }

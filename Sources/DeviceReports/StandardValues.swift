@@ -4,20 +4,35 @@ import HealthReadings
 
 /// What is replaced in the values of standard characteristics. Flags, numbers of records, units, types and status stay.
 struct StandardValues {
-    let times: ShiftedTimes
+    let times: ReplacedTimes
     let chance: Chance
 
     /// Values that say what a device can do, and nothing of a person.
     static let features: Set<BluetoothUUID> = Set(
         ServiceProfile.all.flatMap(\.characteristics).filter { $0.role == .feature }.map(\.uuid)
     ).union([BatteryLevel.uuid])
-    /// Other values of the model alone: appearance, connection parameters, PnP ID.
-    private static let ofModel: Set<BluetoothUUID> = [0x2A01, 0x2A04, 0x2A50, 0x2A38, 0x2AAB]
+    /// How long the values are that say what a device can do, or are of its model alone: appearance, connection parameters, PnP
+    /// ID, where a strap is worn, how long a sensor runs, its status. What stands behind is not defined, and does not stay.
+    private static func length(ofModel uuid: BluetoothUUID) -> Int? {
+        switch uuid {
+        case 0x2A01, 0x2A49, 0x2A51: 2
+        case 0x2A04: 8
+        case 0x2A50: 7
+        case 0x2A19, 0x2A38: 1
+        // With a checksum.
+        case 0x2AAB: 4
+        case 0x2AA9: 7
+        case 0x2AA8: 6
+        case 0x2A9B, 0x2A9E: 4
+        case 0x2A60: 9
+        default: features.contains(uuid) ? 8 : nil
+        }
+    }
 
     /// The value with other numbers and times; `nil` for a characteristic whose fields are not known here.
     func replaced(_ octets: [UInt8], of uuid: BluetoothUUID) -> [UInt8]? {
         guard let number = uuid.assignedNumber else { return nil }
-        if Self.features.contains(uuid) || Self.ofModel.contains(uuid) { return octets }
+        if let length = Self.length(ofModel: uuid) { return Self.kept(length, of: octets) }
         var fields = ReplacedFields(octets, times, chance)
         switch number {
         case 0x2A18: glucose(&fields)
@@ -29,9 +44,8 @@ struct StandardValues {
         case 0x2A9D: weight(&fields)
         case 0x2A9C: composition(&fields)
         case 0x2AA7: return continuousGlucose(octets)
-        case 0x2AA9: return octets
         case 0x2AAA:
-            fields.dateTime()
+            fields.dateTime(of: .clock)
             // Zone and summer time tell where a person lives; unknown ones (80, FF) tell nothing.
             fields.zero(unless: 0x80)
             fields.zero(unless: 0xFF)
@@ -39,11 +53,11 @@ struct StandardValues {
         case 0x2AAC: return sessionControl(octets)
         case 0x2A52: recordAccess(&fields)
         case 0x2A2B:
-            fields.dateTime()
+            fields.dateTime(of: .clock)
             fields.weekday()
             fields.zero(1)
             fields.keep(1)
-        case 0x2A08: fields.dateTime()
+        case 0x2A08: fields.dateTime(of: .clock)
         case 0x2A14:
             fields.keep(2)
             fields.zero(2)
@@ -55,6 +69,11 @@ struct StandardValues {
         }
         fields.zeroRest()
         return fields.octets
+    }
+
+    /// So many of the octets, and zeros behind them.
+    private static func kept(_ length: Int, of octets: [UInt8]) -> [UInt8] {
+        octets.prefix(length) + octets.dropFirst(length).map { _ in 0 }
     }
 
     // MARK: Records
@@ -209,7 +228,7 @@ struct StandardValues {
             fields.float16(.milligrams)
             fields.keep(2)
             for bit: UInt8 in [0x80, 0x40, 0x20] where flags & bit != 0 { fields.keep() }
-            if flags & 0x01 != 0 { fields.float16(.any) }
+            if flags & 0x01 != 0 { fields.float16(.change) }
             if flags & 0x02 != 0 { fields.float16(.any) }
             if fields.left == 2 { fields.checksum(like: record) } else { fields.zeroRest() }
             made += fields.octets
@@ -218,8 +237,9 @@ struct StandardValues {
     }
 
     private func sessionControl(_ octets: [UInt8]) -> [UInt8] {
-        // Answers and starts say nothing of a person; everything else has a number in it.
-        guard let operation = octets.first, ![0x1A, 0x1B, 0x1C].contains(operation) else { return octets }
+        // Answers and starts, with a checksum, say nothing of a person; everything else has a number in it.
+        if octets.first == 0x1A || octets.first == 0x1B { return Self.kept(3, of: octets) }
+        if octets.first == 0x1C { return Self.kept(5, of: octets) }
         var fields = ReplacedFields(octets, times, chance)
         fields.keep()
         if fields.left > 2 {
@@ -235,12 +255,16 @@ struct StandardValues {
 
     private func recordAccess(_ fields: inout ReplacedFields) {
         let head = fields.keep(min(2, fields.left))
-        guard fields.left > 0 else { return }
-        // Numbers and answers stay; a filter by the user's time has times behind it.
-        guard head.count == 2, [0x01, 0x02, 0x04].contains(head[0]), fields.keep()[0] == 2 else {
-            fields.keep(fields.left)
-            return
+        guard fields.left > 0, head.count == 2 else { return }
+        switch head[0] {
+        // A filter by the numbers of records, of which there are one or two; one by the user's time has times behind it.
+        case 0x01, 0x02, 0x04:
+            let filter = fields.keep()[0]
+            if filter == 1 { fields.keep(min(4, fields.left)) }
+            while filter == 2, fields.left >= 7 { fields.dateTime() }
+        // How many there are; what was asked for, and what came of it.
+        case 0x05, 0x06: fields.keep(min(2, fields.left))
+        default: break
         }
-        while fields.left >= 7 { fields.dateTime() }
     }
 }

@@ -12,7 +12,7 @@ import Testing
             address: DeviceAddress("28:FF:B2:9A:BC:DE"), name: "ADV",
             manufacturerData: [0x10C0: [0x1C, 0x43, 0x02, 0x00, 0x00, 0x01, 0x24]], seenAt: Instant(seconds: 0))
         var report = DeviceReport(advertisement, model: nil)
-        report.disguise(Disguise(address: advertisement.address, serial: nil))
+        report.disguise(Disguise(address: advertisement.address, serials: []))
         #expect(!report.document.text.contains("1c43"))
     }
 }

@@ -189,11 +189,14 @@ import Testing
 
     @Test("whatever a name or an advertisement has of an address or a serial number is taken out")
     func disguise() {
-        let disguise = Disguise(address: DeviceAddress("28:FF:B2:9A:BC:DE"), serial: "A123-77")
+        let disguise = Disguise(address: DeviceAddress("28:FF:B2:9A:BC:DE"), serials: ["A123-77"])
         #expect(disguise.text("BLEsmart_0000026428FFB29ABCDE") == "BLEsmart_00000264000000000000")
         #expect(disguise.text("X4 Smart bcde") == "X4 Smart 0000")
         #expect(disguise.text("Contour7830H1234567") == "Contour7830H0000000")
         #expect(disguise.text("BP A123-77") == "BP X000-00")
+        #expect(disguise.text("v1 sn a123 28:FF:B2:9A:BC:DE/3") == "v1 sn x000 00:00:00:00:00:00/3")
+        #expect(disguise.text("de-bc-9a, DE BC") == "00-00-00, 00 00")
+        #expect(disguise.text("S\0N\01") == "00000")
         #expect(disguise.octets([0xDE, 0xBC, 0x9A, 0xB2, 0xFF, 0x28, 0x01]) == [0, 0, 0, 0, 0, 0, 1])
         #expect(disguise.octets([0x9A, 0xBC, 0xDE]) == [0, 0, 0])
     }

@@ -28,7 +28,7 @@ public struct MicrolifeFrame: Sendable, Hashable {
     /// What it asks for, or says.
     package let command: UInt8
     /// What stands behind that.
-    package let data: [UInt8]
+    package private(set) var data: [UInt8]
 
     /// Octets around the data.
     static let overhead = 6
@@ -47,7 +47,9 @@ public struct MicrolifeFrame: Sendable, Hashable {
 
     /// The same message with other data.
     package func replacing(_ data: [UInt8]) -> MicrolifeFrame {
-        Side(rawValue: side).map { MicrolifeFrame($0, command, data) } ?? self
+        var other = self
+        other.data = data
+        return other
     }
 
     /// Reads a message.

@@ -9,6 +9,13 @@ package struct OmronAdvertisement: Sendable, Hashable {
     /// Omron Healthcare's company identifier.
     package static let company: UInt16 = 0x020E
 
+    /// What may be shown of the octets behind the company identifier: everything of a format whose parts are known, else the format
+    /// and the status alone.
+    package static func shown(_ octets: [UInt8]) -> [UInt8] {
+        let kept = OmronAdvertisement(octets).map { !$0.users.isEmpty } ?? false ? octets.count : 2
+        return octets.prefix(kept) + octets.dropFirst(kept).map { _ in 0 }
+    }
+
     /// A user's part.
     struct User: Sendable, Hashable {
         /// The number of the newest measurement: it grows with each.

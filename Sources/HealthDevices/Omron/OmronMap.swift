@@ -214,19 +214,25 @@ extension OmronMap {
             uniqueKeysWithValues: Set(times).sorted { $0.secondsSinceEpoch < $1.secondsSinceEpoch }.enumerated()
                 .map { ($1, $0) })
         return runs.map { run in
+            let readOrder = run.layout.order ?? .highFirst
+            // Beside the sum stands nothing, the sum, or the sum with a constant of the unit, which becomes another. An octet that
+            // has nothing to do with the sum becomes any.
+            let constants = Set(run.slots.compactMap { OmronWords($0, readOrder).constantOfSum })
+            let constant =
+                constants == [0] ? 0 : constants.count == 1 ? UInt8.random(in: 1...0xFF, using: &generator) : nil
             let slots = run.slots.map { octets in
                 let time = (try? run.layout.record(octets))??.time
                 return disguised(
-                    octets, run.layout.order ?? .highFirst, number: time.flatMap { order[$0] } ?? 0, &generator)
+                    OmronWords(octets, readOrder), number: time.flatMap { order[$0] } ?? 0, constant: constant,
+                    &generator)
             }
             return Run(layout: run.layout, address: run.address, slots: slots, blankSlots: run.blankSlots)
         }
     }
 
     private static func disguised(
-        _ octets: [UInt8], _ order: OmronRecordLayout.Order, number: Int, _ generator: inout some RandomNumberGenerator
+        _ words: OmronWords, number: Int, constant: UInt8?, _ generator: inout some RandomNumberGenerator
     ) -> [UInt8] {
-        let words = OmronWords(octets, order)
         var new = (0..<words.count).map { words[$0] }
         new[0] = UInt16.random(in: 60...89, using: &generator) << 8 | UInt16.random(in: 75...114, using: &generator)
         // An hour apart, from the beginning of 2020 on; more than three months of hours no memory holds.
@@ -235,15 +241,18 @@ extension OmronMap {
         new[2] = words[2] & 0xC000 | UInt16(day / 28 % 12 + 1) << 10 | UInt16(day % 28 + 1) << 5 | hour
         new[3] = words[3] & 0xF000
         if new.count > 5 { new[4] = words[4] & 0x00FF | (words[4] & 0xFF00 == 0 ? 0 : 0x0100) }
+        // What the others say isn't known, but for the running number in the first octet of the sixth.
+        for place in new.indices.dropFirst(5) { new[place] = 0 }
         var made = new.flatMap { word -> [UInt8] in
             let pair = [UInt8(word >> 8), UInt8(truncatingIfNeeded: word)]
-            return order == .highFirst ? pair : pair.reversed()
+            return words.order == .highFirst ? pair : pair.reversed()
         }
-        let other = octets.count - (words.placeOfSum == octets.count - 1 ? 2 : 1)
-        let sum = OmronWords(made, order).sum
+        if made.count > 12 { made[10] = words.octets[10] }
+        let sum = OmronWords(made, words.order).sum
         made[words.placeOfSum] = sum
-        // Beside the sum stands nothing, or the sum with a constant of the unit.
-        made[other] = octets[other] == 0 ? 0 : sum ^ octets[other] ^ words.sum
+        if words.constantOfSum != nil {
+            made[words.placeBesideSum] = constant.map { sum ^ $0 } ?? UInt8.random(in: 1...0xFF, using: &generator)
+        }
         return made
     }
 }

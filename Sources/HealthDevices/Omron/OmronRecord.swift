@@ -86,6 +86,12 @@ struct OmronWords: Sendable, Hashable {
     /// Where the sum stands.
     var placeOfSum: Int { octets.count - (order == .highFirst ? 1 : 2) }
 
+    /// Where an octet stands beside the sum.
+    var placeBesideSum: Int { octets.count - (order == .highFirst ? 2 : 1) }
+
+    /// What the octet beside the sum differs from it by; `nil` where nothing stands there.
+    var constantOfSum: UInt8? { octets[placeBesideSum] == 0 ? nil : octets[placeBesideSum] ^ sum }
+
     /// - Throws: `MalformedFrame` where the octet of the sum is another.
     func check(_ subject: String) throws(MalformedFrame) {
         guard octets[placeOfSum] == sum else {

@@ -52,11 +52,11 @@ struct DeviceProbe {
             report.discoveryMilliseconds = elapsed().milliseconds - report.connectMilliseconds
             report.model =
                 model ?? catalogue.model(for: peripheral.advertisement, offering: OfferedServices(characteristics))?.id
-            var serial: String?
+            var serials: [String] = []
             report.attributes = characteristics.map { DeviceReport.Attribute(characteristic: $0, finding: nil) }
             do {
                 for place in characteristics.indices {
-                    report.attributes[place].finding = try await finding(of: characteristics[place], &serial)
+                    report.attributes[place].finding = try await finding(of: characteristics[place], &serials)
                 }
                 report.memory = try await memory(characteristics)
             } catch let error as CancellationError {
@@ -70,7 +70,7 @@ struct DeviceProbe {
                 default: report.failure = ContactFailure(error)
                 }
             }
-            report.disguise(Disguise(address: peripheral.advertisement.address, serial: serial))
+            report.disguise(Disguise(address: peripheral.advertisement.address, serials: serials))
             await peripheral.disconnectSurely()
             return report
         } catch {
@@ -86,7 +86,7 @@ struct DeviceProbe {
     // MARK: Values
 
     private func finding(
-        of characteristic: Characteristic, _ serial: inout String?
+        of characteristic: Characteristic, _ serials: inout [String]
     ) async throws -> DeviceReport.Finding? {
         guard characteristic.properties?.contains(.read) != false else { return nil }
         let uuid = characteristic.uuid
@@ -107,7 +107,7 @@ struct DeviceProbe {
         let text = DeviceInformationString(decoding: octets)
         guard text.isFaithful else { return .hidden(count: octets.count) }
         guard kind == .serialNumber else { return .text(text.text) }
-        serial = text.text
+        serials.append(text.text)
         return .text(Disguise.template(text.text))
     }
 

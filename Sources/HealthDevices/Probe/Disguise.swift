@@ -4,22 +4,48 @@ import HealthReadings
 /// Takes out of a report what tells one device from another of its model.
 package struct Disguise {
     private let address: [UInt8]
-    private let serial: String?
+    private let serials: [String]
+    /// Forms in which a text may have the address, and the serial numbers.
+    private let forms: (address: [Regex<Substring>], serials: [Regex<Substring>])
 
-    package init(address: DeviceAddress?, serial: String?) {
-        self.address = address.map { address in (0..<6).map { UInt8(address.bits >> (40 - 8 * $0) & 0xFF) } } ?? []
-        self.serial = serial.flatMap { $0.count >= 4 ? $0 : nil }
+    package init(address: DeviceAddress?, serials: [String]) {
+        let octets = address.map { address in (0..<6).map { UInt8(address.bits >> (40 - 8 * $0) & 0xFF) } } ?? []
+        // The number itself, and each part of it.
+        let parts = serials.flatMap { serial in
+            [serial] + serial.split { !$0.isLetter && !$0.isNumber }.map(String.init)
+        }
+        self.address = octets
+        self.serials = Set(parts.filter { $0.count >= 4 }).sorted { ($0.count, $0) > ($1.count, $1) }
+        // The address, or its end, in either order, may have marks between its octets.
+        let digits =
+            octets.isEmpty
+            ? []
+            : (0...4).flatMap { count in
+                let part = octets.dropFirst(count).map { $0.hexadecimal() }
+                return [part, part.reversed()]
+            }
+        func regex(_ pattern: String) -> Regex<Substring>? { try? Regex(pattern, as: Substring.self).ignoresCase() }
+        forms = (
+            digits.compactMap { regex($0.joined(separator: "[^0-9A-Za-z]?")) },
+            self.serials.compactMap { regex(Self.escaped($0)) }
+        )
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.map { $0.isASCII && !$0.isLetter && !$0.isNumber ? "\\\($0)" : String($0) }.joined()
     }
 
     /// A name without address, serial number or other long numbers. What an Omron says of its type stays.
     package func text(_ text: String) -> String {
-        var text = serial.map { text.replacing($0, with: Self.template($0)) } ?? text
-        for octets in [address, address.reversed()] where !octets.isEmpty {
-            let digits = octets.hexadecimal()
-            for count in stride(from: 12, through: 4, by: -2) {
-                for form in [String(digits.suffix(count)), String(digits.suffix(count)).uppercased()] {
-                    text = text.replacing(form, with: String(repeating: "0", count: count))
-                }
+        // What no text of a device has may be one in another encoding.
+        guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            return String(repeating: "0", count: text.utf8.count)
+        }
+        var text = text
+        for form in forms.serials { text = text.replacing(form) { Self.template(String($0.output)) } }
+        for form in forms.address {
+            text = text.replacing(form) { match in
+                String(match.output.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? "0" : $0 })
             }
         }
         let kept = text.lowercased().hasPrefix("blesmart_") ? 17 : 0
@@ -33,7 +59,7 @@ package struct Disguise {
         let wanted = [
             address, Array(address.reversed()), Array(address.suffix(3)), Array(address.suffix(3).reversed()),
         ]
-        for part in wanted + [serial.map { Array($0.utf8) } ?? []] where !part.isEmpty && part.count <= found.count {
+        for part in wanted + serials.map({ Array($0.utf8) }) where !part.isEmpty && part.count <= found.count {
             for start in 0...(found.count - part.count) where found[start..<(start + part.count)].elementsEqual(part) {
                 for place in start..<(start + part.count) { found[place] = 0 }
             }
