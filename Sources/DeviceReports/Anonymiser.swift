@@ -53,6 +53,10 @@ public struct Anonymiser {
         let isUnderstood: Bool
     }
 
+    /// What is sent while it is measured, several times a second: the same value becomes another each time but the first in a row, or
+    /// the course of a stream would stay.
+    private static let live: Set<BluetoothUUID> = [0x2A36, 0x2A37, 0x2A1E, 0x2A5F]
+
     private let catalogue: Catalogue
     private let chance: Chance
 
@@ -99,7 +103,8 @@ public struct Anonymiser {
         var own = OwnProtocols(times, chance)
         let ofMakers = own.replaced(exchange)
         let standard = StandardValues(times: times, chance: chance)
-        var replacements: [Value: Replacement] = [:]
+        var (replacements, taken): ([Value: Replacement], Set<Value>) = ([:], [])
+        var last: [BluetoothUUID: [UInt8]] = [:]
         var withheld: [BluetoothUUID: Withheld] = [:]
         for (place, step) in exchange.steps.enumerated() {
             guard let handle = step.action.handle, let octets = step.action.octets, !octets.isEmpty else { continue }
@@ -108,16 +113,23 @@ public struct Anonymiser {
             let other: Replacement
             if let found = ofMakers[place] {
                 other = Replacement(octets: found, isUnderstood: true)
-            } else if let found = replacements[value] {
+            } else if let found = replacements[value], last[uuid] == octets || !Self.live.contains(uuid) {
                 // The same value is the same again: devices that send each twice are known by that.
                 other = found
             } else {
-                let found = text(octets, of: uuid, disguise, known) ?? standard.replaced(octets, of: uuid)
-                other = Replacement(
-                    octets: found ?? octets.map { _ in UInt8.random(in: 0...255, using: &generator) },
-                    isUnderstood: found != nil)
-                replacements[value] = other
+                func made() -> Replacement {
+                    let found = text(octets, of: uuid, disguise, known) ?? standard.replaced(octets, of: uuid)
+                    return Replacement(
+                        octets: found ?? octets.map { _ in UInt8.random(in: 0...255, using: &generator) },
+                        isUnderstood: found != nil)
+                }
+                // Others become others, if there are enough: a record that has no number is known by its value.
+                var found = made()
+                for _ in 0..<16 where taken.contains(Value(uuid: uuid, octets: found.octets)) { found = made() }
+                taken.insert(Value(uuid: uuid, octets: found.octets))
+                (other, replacements[value]) = (found, found)
             }
+            last[uuid] = octets
             if !other.isUnderstood {
                 let shown = Self.uuid(uuid, disguise)
                 withheld[shown, default: Withheld(uuid: shown, values: 0, octets: 0)].add(octets.count)
@@ -233,7 +245,9 @@ public struct Anonymiser {
             switch kind {
             case .serialNumber: Disguise.template(string.text)
             case nil: name(string.text, disguise, known)
-            default: disguise.text(string.text)
+            // A serial number may begin with the model's.
+            case .manufacturerName, .modelNumber: disguise.text(string.text)
+            default: disguise.strictText(string.text)
             }
         let found = Array(made.utf8.prefix(octets.count))
         return found + [UInt8](repeating: 0, count: octets.count - found.count)

@@ -188,15 +188,34 @@ struct OwnProtocols {
     private static let longestList = 1 << 20
 
     private mutating func viatom(_ steps: [OwnStep]) -> [Int: [UInt8]] {
-        var (found, pieces, waiting): ([Int: [UInt8]], ViatomPieces, [OwnStep]) = ([:], ViatomPieces(), [])
+        var (found, pieces): ([Int: [UInt8]], ViatomPieces) = ([:], ViatomPieces())
         var (messages, lists): ([ViatomMessage], [[UInt8?]]) = ([], [[]])
+        // Pieces of messages that are whole, and of one that may go on.
+        var (waiting, whole): ([OwnStep], [[UInt8]]) = ([], [])
         // What was asked for, by the number of the message that asked.
         var asked: [UInt8: (list: Int, offset: Int)] = [:]
+        func settle() {
+            guard !waiting.isEmpty else { return }
+            // What follows whole messages is none, and becomes zeros.
+            let rest = waiting.flatMap(\.octets).dropFirst(whole.reduce(0) { $0 + $1.count })
+            var message = ViatomMessage(steps: waiting, octets: whole + [Array(rest)])
+            for (number, octets) in message.octets.enumerated() {
+                // An answer may come late or twice: it belongs where it was asked for.
+                guard let frame = try? ViatomFrame(decoding: octets), frame.command == 0xF3,
+                    let (list, offset) = asked[frame.number]
+                else { continue }
+                message.places[number] = (list, offset)
+                let missing = offset + frame.payload.count - lists[list].count
+                lists[list] += [UInt8?](repeating: nil, count: max(0, missing))
+                for (place, octet) in frame.payload.enumerated() { lists[list][offset + place] = octet }
+            }
+            messages.append(message)
+            (waiting, whole) = ([], [])
+        }
         for step in steps {
             if step.uuid == Viatom.requests {
-                // What came of an answer that was lost in part is not understood.
-                found.merge(waiting.map { ($0.place, $0.octets.map { _ in 0 }) }) { first, _ in first }
-                (pieces, waiting) = (ViatomPieces(), [])
+                settle()
+                pieces = ViatomPieces()
                 guard let frame = try? ViatomFrame(decoding: step.octets) else { continue }
                 // A list's name, where to read on, and nothing else; another command's payload is not understood.
                 let keeps = [0xE1, 0xF2, 0xF3, 0xF4].contains(frame.command)
@@ -208,26 +227,11 @@ struct OwnProtocols {
                 }
             } else if step.uuid == Viatom.answers {
                 waiting.append(step)
-                let whole = pieces.take(step.octets)
-                // Messages that end with this piece; one that goes on behind it waits with it.
-                let count = whole.reduce(0) { $0 + $1.count }
-                guard count > 0, count == waiting.reduce(0, { $0 + $1.octets.count }) else { continue }
-                var message = ViatomMessage(steps: waiting, octets: whole)
-                for (number, octets) in whole.enumerated() {
-                    // An answer may come late or twice: it belongs where it was asked for.
-                    guard let frame = try? ViatomFrame(decoding: octets), frame.command == 0xF3,
-                        let (list, offset) = asked[frame.number]
-                    else { continue }
-                    message.places[number] = (list, offset)
-                    let missing = offset + frame.payload.count - lists[list].count
-                    lists[list] += [UInt8?](repeating: nil, count: max(0, missing))
-                    for (place, octet) in frame.payload.enumerated() { lists[list][offset + place] = octet }
-                }
-                messages.append(message)
-                waiting = []
+                whole += pieces.take(step.octets)
+                if whole.reduce(0, { $0 + $1.count }) == waiting.reduce(0, { $0 + $1.octets.count }) { settle() }
             }
         }
-        found.merge(waiting.map { ($0.place, $0.octets.map { _ in 0 }) }) { first, _ in first }
+        settle()
         // Records lie across the messages that bring them: a list is replaced as a whole, then cut as it came.
         let others = lists.map { viatomList($0) }
         for message in messages {

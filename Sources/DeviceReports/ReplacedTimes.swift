@@ -19,120 +19,154 @@ struct Chance: RandomNumberGenerator, Sendable {
 /// What the times of a report become. Copies share what they know.
 ///
 /// Clocks are moved by the same number of seconds as the contact, whose time the report's file tells. Records are moved on
-/// their own: their order stays, and what lies between two of them if it is an hour at most. To know it, all values are gone
-/// through twice: the first time notes the times of the records, see ``settle(around:)``.
+/// their own: they stay before or behind the device's clock, their order stays, and what lies between two of them if it is an hour
+/// at most. To know it, all values are gone through twice: the first time notes clocks and records, see ``settle(around:)``.
 struct ReplacedTimes: Sendable {
     /// What a time is the time of.
     enum Subject {
         case clock
+        /// The start of a sensor's session, which is moved like a clock.
+        case session
         case record
     }
 
-    private struct Records {
-        var noted: Set<Int64> = []
+    /// Times on one side of ``firstYear``.
+    private struct Times {
+        var records: Set<Int64> = []
+        /// The first clock that was read: what a gateway corrects records by.
+        var clock: Int64?
         var moved: [Int64: Int64] = [:]
+        /// By how much clocks are moved.
+        var shift: Int64
+    }
+
+    private struct State {
+        var usual: Times
+        /// Those before the first year.
+        var early: Times
     }
 
     private final class Course: Sendable {
-        let records = Mutex(Records())
+        let state: Mutex<State>
+        init(_ state: State) { self.state = Mutex(state) }
     }
 
     /// A time before this is that of a clock that was never set, or of one that counts its years otherwise.
     private static let firstYear = 2010
-    /// Stands for the years before: one that has no 29 February.
-    private static let otherYear = 2013
+    /// The first time of the year 2010, and the second day of 2000, in front of which counts of some devices don't reach.
+    private static let (firstTime, earliest): (Int64, Int64) = (1_262_304_000, 946_771_200)
+    /// Stands for a year of which no time is made: a leap year.
+    private static let otherYear = 2004
     private static let (hour, day): (Int64, Int64) = (3600, 86_400)
 
-    private let course = Course()
+    private let course: Course
     private let chance: Chance
-    /// By how much the contact and the clocks are moved: one to five years into the past.
+    /// By how much the contact is moved: one to five years into the past.
     private let seconds: Int64
-    /// By how much times before the first year are moved within their year.
-    private let within: Int64
 
     init(using chance: Chance) {
         var generator = chance
         self.chance = chance
         seconds = -Int64.random(in: (365 * Self.day)...(5 * 365 * Self.day), using: &generator)
-        within = Int64.random(in: Self.hour...(300 * Self.day), using: &generator)
+        let early = Int64.random(in: Self.hour...(300 * Self.day), using: &generator)
+        course = Course(State(usual: Times(shift: seconds), early: Times(shift: early)))
     }
 
     /// Chooses other times for those that were noted of records, around the time of a contact.
     func settle(around start: Instant) {
+        course.state.withLock { state in
+            settle(&state.usual, around: state.usual.clock ?? start.seconds)
+            let newest = state.early.clock ?? state.early.records.max() ?? 0
+            // No time of an unset clock becomes one of a clock that is set.
+            if newest + state.early.shift > Self.firstTime - 30 * Self.day { state.early.shift.negate() }
+            settle(&state.early, around: newest)
+            let lacking = Self.earliest - (state.early.moved.values.min() ?? Self.earliest)
+            guard lacking > 0 else { return }
+            state.early.shift += lacking
+            state.early.moved = state.early.moved.mapValues { $0 + lacking }
+        }
+    }
+
+    private func settle(_ times: inout Times, around now: Int64) {
         var generator = chance
-        let (now, moved) = (start.seconds, start.seconds + seconds)
-        course.records.withLock { records in
-            // A wall clock may be half a day ahead of this; one further ahead stays ahead.
-            let all = records.noted.sorted()
-            let (past, future) = (all.filter { $0 <= now + Self.day }, all.filter { $0 > now + Self.day })
-            // A memory of many records stays within six years.
-            let longest = max(
-                Self.hour + 1, min(36 * Self.hour, 6 * 365 * Self.day / Int64(max(all.count, 1))))
-            func gap(_ one: Int64, _ other: Int64) -> Int64 {
-                let seconds = abs(one - other)
-                return seconds <= Self.hour
-                    ? seconds : Int64.random(in: (Self.hour + 1)...(Self.hour + longest), using: &generator)
-            }
-            for (times, sign) in [(past.reversed(), Int64(-1)), (future, 1)] {
-                var time = moved + sign * Int64.random(in: (14 * Self.hour)...(10 * Self.day), using: &generator)
-                if sign > 0 { time += 2 * Self.day }
-                for (place, each) in times.enumerated() {
-                    if place > 0 { time += sign * gap(each, times[place - 1]) }
-                    records.moved[each] = time
-                }
+        // What is ahead of the clock by more than a day stays ahead.
+        let all = times.records.sorted()
+        let (past, future) = (all.filter { $0 <= now + Self.day }, all.filter { $0 > now + Self.day })
+        // A memory of many records stays within six years.
+        let longest = max(Self.hour + 1, min(36 * Self.hour, 6 * 365 * Self.day / Int64(max(all.count, 1))))
+        func gap(_ one: Int64, _ other: Int64) -> Int64 {
+            let seconds = abs(one - other)
+            return seconds <= Self.hour
+                ? seconds : Int64.random(in: (Self.hour + 1)...(Self.hour + longest), using: &generator)
+        }
+        for (side, sign) in [(past.reversed(), Int64(-1)), (future, 1)] {
+            var time = now + times.shift
+            time += sign * Int64.random(in: (14 * Self.hour)...(10 * Self.day), using: &generator)
+            if sign > 0 { time += 2 * Self.day }
+            for (place, each) in side.enumerated() {
+                if place > 0 { time += sign * gap(each, side[place - 1]) }
+                times.moved[each] = time
             }
         }
     }
 
     func instant(_ instant: Instant) -> Instant { instant.advanced(bySeconds: seconds) }
 
-    /// A time, from ``firstYear`` on.
-    private func moved(_ time: WallTime, of subject: Subject) -> WallTime {
-        let former = time.secondsSinceEpoch
-        switch subject {
-        case .clock: return WallTime(secondsSinceEpoch: former + seconds)
-        case .record:
-            return course.records.withLock { records in
-                records.noted.insert(former)
-                return WallTime(secondsSinceEpoch: records.moved[former] ?? 0)
+    /// Another time, in seconds since 1970 of the same wall.
+    private func moved(_ former: Int64, of subject: Subject) -> Int64 {
+        course.state.withLock { state in
+            func moved(_ times: inout Times) -> Int64 {
+                switch subject {
+                case .record:
+                    times.records.insert(former)
+                    return times.moved[former] ?? Self.earliest
+                case .clock:
+                    if times.clock == nil { times.clock = former }
+                    return former + times.shift
+                case .session: return former + times.shift
+                }
             }
+            return former < Self.firstTime ? moved(&state.early) : moved(&state.usual)
         }
     }
 
-    /// The time of a record; one before the first year stays in its year.
+    /// The time of a record.
     func record(_ time: WallTime) -> WallTime {
-        let year = time.date.year
-        guard year < Self.firstYear else { return moved(time, of: .record) }
-        let made = dateTime(DateTime(time).encoded, of: .record).map(Int.init)
-        return WallTime(year: year, month: made[2], day: made[3], hour: made[4], minute: made[5], second: made[6])
-            ?? WallTime(secondsSinceEpoch: 0)
+        WallTime(secondsSinceEpoch: moved(time.secondsSinceEpoch, of: .record))
     }
 
-    /// Another date and time of seven octets. Unknown parts (0) stay unknown, a month that cannot be stays, and so does a year
-    /// before the first one: a clock that was never set shows it, or the device counts its years otherwise.
+    /// Another date and time of seven octets. Unknown parts (0) stay unknown, what cannot be stays so, and a time before the first year
+    /// stays before it: a clock that was never set shows it, or the device counts its years otherwise.
     func dateTime(_ octets: [UInt8], of subject: Subject) -> [UInt8] {
         guard octets.contains(where: { $0 != 0 }) else { return octets }
-        let year = Int(octets[0]) | Int(octets[1]) << 8
-        let isOther = year < Self.firstYear
-        let hasMonth = (1...12).contains(octets[2])
         let parts = octets.map(Int.init)
-        // The time itself, or one near a time that cannot be.
-        func time(_ day: Int, _ hour: Int, _ minute: Int, _ second: Int) -> WallTime? {
-            WallTime(
-                year: isOther ? Self.otherYear : year, month: hasMonth ? parts[2] : 1, day: day, hour: hour,
-                minute: minute, second: second)
-        }
+        let year = parts[0] | parts[1] << 8
+        // Of a year in which devices aren't set, or that isn't one of this calendar, the month, the day and the time become others.
+        let keepsYear = !(1970...9999).contains(year)
+        let hasMonth = (1...12).contains(parts[2])
         guard
-            let former = time(parts[3], parts[4], parts[5], parts[6])
-                ?? time(min(max(parts[3], 1), 28), min(parts[4], 23), min(parts[5], 59), min(parts[6], 59))
-        else { return octets.map { _ in 0 } }
-        let other =
-            isOther ? WallTime(secondsSinceEpoch: former.secondsSinceEpoch + within) : moved(former, of: subject)
-        var made = DateTime(other).encoded
-        if isOther { (made[0], made[1]) = (octets[0], octets[1]) }
+            let former = WallTime(
+                year: keepsYear ? Self.otherYear : year, month: hasMonth ? parts[2] : 1, day: max(parts[3], 1),
+                hour: parts[4], minute: parts[5], second: parts[6])
+        else { return Self.impossible(parts) }
+        var made = DateTime(WallTime(secondsSinceEpoch: moved(former.secondsSinceEpoch, of: subject))).encoded
+        if keepsYear { (made[0], made[1]) = (octets[0], octets[1]) }
         if !hasMonth { made[2] = octets[2] }
         if octets[3] == 0 { made[3] = 0 }
         return made
+    }
+
+    /// A date and time of which the same parts cannot be.
+    private static func impossible(_ parts: [Int]) -> [UInt8] {
+        func part(_ place: Int, _ possible: ClosedRange<Int>) -> UInt8 {
+            possible.contains(parts[place])
+                ? UInt8(possible.lowerBound) : parts[place] == 0 ? 0 : UInt8(possible.upperBound + 1)
+        }
+        let year = parts[0] | parts[1] << 8
+        let others = [part(2, 1...12), part(3, 1...31), part(4, 0...23), part(5, 0...59), part(6, 0...59)]
+        // 2020, or a year that isn't one, or what a clock shows that was never set.
+        let shown = year > 9999 ? [0xFF, 0xFF] : year >= firstYear ? [0xE4, 0x07] : parts[0..<2].map { UInt8($0) }
+        return shown + (others == [1, 1, 0, 0, 0] ? [2, 30, 0, 0, 0] : others)
     }
 
     /// The day of the week of a date of seven octets; 0 where it was unknown.
@@ -150,12 +184,6 @@ struct ReplacedTimes: Sendable {
     /// Another count of seconds from some moment of 1970 on; 0, of a clock that was never set, stays.
     func count(_ count: UInt32, from epoch: Int64, of subject: Subject) -> UInt32 {
         guard count != 0 else { return 0 }
-        let time = WallTime(secondsSinceEpoch: Int64(count) + epoch)
-        if time.date.year >= Self.firstYear {
-            return UInt32(clamping: moved(time, of: subject).secondsSinceEpoch - epoch)
-        }
-        let later = WallTime(secondsSinceEpoch: time.secondsSinceEpoch + within)
-        return later.date.year < Self.firstYear
-            ? UInt32(clamping: later.secondsSinceEpoch - epoch) : UInt32(clamping: Int64(count) - within)
+        return UInt32(clamping: max(1, moved(Int64(count) + epoch, of: subject) - epoch))
     }
 }

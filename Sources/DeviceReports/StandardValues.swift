@@ -45,7 +45,7 @@ struct StandardValues {
         case 0x2A9C: composition(&fields)
         case 0x2AA7: return continuousGlucose(octets)
         case 0x2AAA:
-            fields.dateTime(of: .clock)
+            fields.dateTime(of: .session)
             // Zone and summer time tell where a person lives; unknown ones (80, FF) tell nothing.
             fields.zero(unless: 0x80)
             fields.zero(unless: 0xFF)

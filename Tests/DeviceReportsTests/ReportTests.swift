@@ -242,9 +242,58 @@ import Testing
         let result = Anonymiser(using: Dice(state: 9)).anonymous(
             Self.exchange(0x2A35, service: 0x1810, [.value(9, record(date)), .value(9, record(unknown))]))
         let made = result.exchange.steps.compactMap(\.action.octets).map { Array($0[7..<14]) }
-        #expect(made[0].prefix(2) == date.prefix(2) && made[0][2...] != date[2...])
+        #expect(made[0] != date && made[0][2...] != date[2...])
         #expect(made[1] == unknown)
-        if year > 1582 { #expect(Self.time(made[0]) != nil) }
+        let shown = UInt16(made[0][0]) | UInt16(made[0][1]) << 8
+        #expect(year < 1970 ? shown == year : (2000..<2010).contains(shown) && Self.time(made[0]) != nil)
+    }
+
+    @Test(
+        "records stay in order and before the device's clock, whatever it shows; longer times between them are others",
+        arguments: [
+            "2026-09-21T12:00:00", "2026-08-10T12:00:00", "2026-09-25T12:00:00", "2000-01-05T09:00:00",
+            "2019-01-01T00:10:00", "2009-06-30T20:00:00",
+        ])
+    func beforeClock(_ clock: String) throws {
+        let now = try #require(WallTime(clock))
+        // Hours, and three minutes, before the clock; and one ahead of it.
+        let records = [3000, 800, 799, 60, 12, 11.95, -100].map { now.secondsSinceEpoch - Int64($0 * 3600) }
+        for seed in 1...10 {
+            var exchange = Self.exchange(
+                0x2A35, service: 0x1810,
+                [.read(11, .done(DateTime(now).encoded + [0, 0, 1]))]
+                    + records.map {
+                        .value(
+                            9, [0x02, 120, 0, 80, 0, 0xFF, 0x07] + DateTime(WallTime(secondsSinceEpoch: $0)).encoded)
+                    })
+            exchange.characteristics.append(
+                Characteristic(uuid: 0x2A2B, service: 0x1805, valueHandle: 11, properties: [.read]))
+            exchange.start = try #require(Instant(rfc3339: "2026-09-21T10:00:00Z"))
+            let made = Anonymiser(using: Dice(state: UInt64(seed))).anonymous(exchange).exchange.steps
+                .compactMap(\.action.octets)
+            let shown = try #require(Self.time(made[0])).secondsSinceEpoch
+            let times = try made.dropFirst().map { try #require(Self.time(Array($0[7..<14]))).secondsSinceEpoch }
+            #expect(times == times.sorted() && Set(times).count == times.count, "\(clock), seed \(seed)")
+            #expect(times[5] < shown && times[6] > shown, "\(clock), seed \(seed): \(times), \(shown)")
+            #expect(times[2] - times[1] == 3600 && times[5] - times[4] == 180 && times[1] - times[0] > 3600)
+            #expect(shown - times[5] != 43_020 && times[1] - times[0] != 2200 * 3600)
+            #expect(times.allSatisfy { ($0 < 1_262_304_000) == clock.hasPrefix("200") })
+        }
+    }
+
+    @Test("a time that cannot be stays one, and tells nothing else")
+    func impossibleTimes() throws {
+        func made(_ date: [UInt8]) -> [UInt8] {
+            let result = Anonymiser(using: Dice(state: 1)).anonymous(
+                Self.exchange(0x2A35, service: 0x1810, [.value(9, [0x02, 120, 0, 80, 0, 0xFF, 0x07] + date)]))
+            return Array(result.exchange.steps[0].action.octets?[7..<14] ?? [])
+        }
+        #expect(made([0xEA, 0x07, 11, 21, 24, 10, 0]) == [0xE4, 0x07, 1, 1, 24, 0, 0])
+        #expect(made([0xEA, 0x07, 11, 31, 7, 42, 9]) == [0xE4, 0x07, 2, 30, 0, 0, 0])
+        #expect(made([0xEA, 0x07, 11, 40, 7, 60, 99]) == [0xE4, 0x07, 1, 32, 0, 60, 60])
+        #expect(made([0xD0, 0x07, 2, 30, 7, 42, 9]) == [0xD0, 0x07, 2, 30, 0, 0, 0])
+        // A month that cannot be is a mark of some meters: it stays, and the rest becomes other.
+        #expect(made([0xEA, 0x07, 13, 21, 7, 42, 9])[2] == 13)
     }
 
     @Test("when a record was measured does not follow from when the report was made")
@@ -325,6 +374,48 @@ import Testing
         #expect(try ViatomFrame(decoding: made[9]).payload.contains { $0 != 0 })
     }
 
+    @Test("a Viatom's answer behind which another begins in the same piece stays whole")
+    func viatomTrailing() throws {
+        let list =
+            [UInt8](repeating: 0, count: 10)
+            + (0..<5).flatMap { number -> [UInt8] in
+                [UInt8(number), 0xAB, 0x60, 0x6A, 7] + [UInt8](repeating: 0, count: 8) + [
+                    171, 0, 141, 0, 151, 0, 77, 0,
+                ]
+                    + [UInt8](repeating: 0, count: 16)
+            }
+        let answer = ViatomFrame(command: 0xF3, direction: 1, number: 1, payload: list).encoded
+        let sent = answer + answer.prefix(50)
+        var exchange = Self.exchange(
+            Viatom.answers, service: 0xFFF0,
+            [
+                .write(
+                    8, ViatomFrame(command: 0xF3, direction: 0, number: 1, payload: [0, 0, 0, 0]).encoded,
+                    expectsResponse: false, .done([])), .value(9, Array(sent[..<100])), .value(9, Array(sent[100...])),
+            ])
+        exchange.characteristics.insert(
+            Characteristic(uuid: Viatom.requests, service: 0xFFF0, valueHandle: 8, properties: [.write]), at: 0)
+        let result = Anonymiser(using: Dice(state: 3)).anonymous(exchange)
+        let made = result.exchange.steps.dropFirst().compactMap(\.action.octets).flatMap(\.self)
+        let frame = try ViatomFrame(decoding: Array(made[..<answer.count]))
+        #expect(frame.payload.count == list.count && frame.payload[23] != 171 && frame.payload[23] > 100)
+        #expect(made[answer.count...].allSatisfy { $0 == 0 } && made.count == sent.count)
+    }
+
+    @Test("records without a number that are others stay others, and a stream's equal values become others")
+    func distinct() {
+        let values = (0..<10).map { [UInt8(0), UInt8(110 + $0), 1, 0, 0xFF] }
+        func made(_ uuid: BluetoothUUID, _ values: [[UInt8]]) -> [[UInt8]] {
+            Anonymiser(using: Dice(state: 1)).anonymous(
+                Self.exchange(uuid, service: 0x1809, values.map { .value(9, $0) })
+            ).exchange.steps.compactMap(\.action.octets)
+        }
+        #expect(Set(made(0x2A1C, values)).count == 10)
+        let stream = made(
+            0x2A37, [[0, 70], [0, 70], [0, 71]] + (0..<40).map { _ in [0, 70] }.flatMap { [$0, [0, 71]] })
+        #expect(stream[0] == stream[1] && Set(stream).count > 10)
+    }
+
     @Test("names that the catalogue does not know become templates, but for words that the device says of its model")
     func names() {
         func made(_ name: String, model: String = "") -> String? {
@@ -365,7 +456,10 @@ import Testing
         exchange.steps = [
             .init(0, .read(11, .done(Array("v1 C0:11:22:33:44:55 sn 778xq9".utf8)))),
             .init(0, .read(13, .done(Array("AB-778XQ9".utf8)))),
+            .init(0, .read(15, .done(Array("v2 N778XQ [5]".utf8)))),
         ]
+        exchange.characteristics.append(
+            Characteristic(uuid: 0x2A28, service: 0x180A, valueHandle: 15, properties: [.read]))
         let report = Self.report(exchange, seed: 1)
         for text in [report.document.text, report.lines.joined(separator: "\n")] {
             #expect(!text.contains("c01122334455") && !text.contains(Array("778".utf8).hexadecimal()), "\(text)")

@@ -53,6 +53,20 @@ package struct Disguise {
             + text.dropFirst(kept).replacing(/[0-9A-Fa-f]{6,}/) { String(repeating: "0", count: $0.0.count) }
     }
 
+    /// A text as ``text(_:)`` gives it, without the words that have four characters in a row of a serial number.
+    package func strictText(_ text: String) -> String {
+        let parts = Set(
+            serials.flatMap { serial in
+                let letters = Array(serial.lowercased())
+                return (0...(letters.count - 4)).map { String(letters[$0..<($0 + 4)]) }
+            }
+        ).filter { $0 != "0000" }
+        return self.text(text).replacing(/[\p{L}\p{N}]{4,}/) { match in
+            let word = match.output.lowercased()
+            return parts.contains(where: word.contains) ? Self.template(String(match.output)) : String(match.output)
+        }
+    }
+
     /// Octets without the address, in either order, whole or its last three octets, and without the serial number.
     package func octets(_ octets: [UInt8]) -> [UInt8] {
         var found = octets
