@@ -1,10 +1,12 @@
 """The gateway as a service: its process, its commands, its page, and what it takes of the machine."""
 import asyncio
+import contextlib
 import json
 import os
 import re
 import signal
 import socket
+import sqlite3
 from collections import Counter
 
 from lab.machine import free_ports
@@ -137,6 +139,14 @@ destinations:
 
     # What it takes
 
+    def store(self):
+        """The octets of the store's pages that are in use, with those in the log. The log itself grows to its bound within weeks,
+        and is not what a store grows by."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.state}/readings.sqlite?mode=ro", uri=True)) as database:
+            pages, free, size = (database.execute(f"PRAGMA {each}").fetchone()[0]
+                                 for each in ("page_count", "freelist_count", "page_size"))
+        return (pages - free) * size
+
     def sample(self):
         process = f"/proc/{self.process.pid}"
         sizes = Counter()
@@ -145,9 +155,9 @@ destinations:
                 sizes[name] += int(size)
         with open(f"{process}/status") as file:
             threads = int(re.search(r"^Threads:\s+(\d+)", file.read(), re.M).group(1))
-        store = sum(os.stat(f"{self.state}/{each}").st_size for each in os.listdir(self.state) if each.startswith("readings.sqlite"))
-        files = sum(os.lstat(os.path.join(folder, each)).st_size for folder, _, names in os.walk(self.state) for each in names)
+        files = sum(os.lstat(os.path.join(folder, each)).st_size for folder, _, names in os.walk(self.state) for each in names
+                    if not each.endswith(("-wal", "-shm")))
         return {"resident": sizes["Rss"] / 1024, "private dirty": sizes["Private_Dirty"] / 1024, "threads": threads,
-                "descriptors": len(os.listdir(f"{process}/fd")), "store": store / 2 ** 20, "state directory": files / 2 ** 20,
+                "descriptors": len(os.listdir(f"{process}/fd")), "store": self.store() / 2 ** 20, "state directory": files / 2 ** 20,
                 "processor": self.clock.shared[PROCESSOR] / 1e9, "switches": self.clock.shared[SWITCHES],
                 "leaps": self.clock.shared[LEAPS]}
