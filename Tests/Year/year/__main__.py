@@ -43,7 +43,7 @@ class Year:
         self.folder, self.days, self.seed = folder, days, seed
         self.lives, self.counts, self.guest_since, self.page = [[]], Counter(), None, None
         self.guest = self.gateway = self.bus = self.places = None
-        self.guest_spans, self.began = [], time.monotonic()
+        self.guest_spans, self.began, self.midnight = [], time.monotonic(), None
 
     async def start(self):
         self.clock = Clock(self.folder)
@@ -111,13 +111,21 @@ class Year:
                 shutil.rmtree(self.guest.machine.folder, ignore_errors=True)
 
     async def play(self):
-        midnight = self.clock.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        end = midnight + timedelta(days=self.days)
-        for moment, name, arguments in Plan(midnight, self.days, self.seed).events:
-            if moment < end:
+        self.midnight = self.clock.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        for moment, name, arguments in Plan(self.midnight, self.days, self.seed).events:
+            if moment < self.end():
                 await self.until(moment)
                 await getattr(self, "do_" + name.replace(" ", "_"))(*arguments)
-        await self.until(end)
+        await self.until(self.end())
+
+    def end(self):
+        return self.midnight + timedelta(days=self.days)
+
+    def end_today(self):
+        """What was played until tonight is counted."""
+        if self.midnight:
+            self.days = min(self.days, max(0, (self.clock.now() - self.midnight).days) + 1)
+            say(f"year: ends with day {self.days}")
 
     async def until(self, moment):
         if self.clock.now() < moment:
@@ -345,6 +353,7 @@ async def play(days, seed):
     task, is_good = asyncio.current_task(), False
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, task.cancel)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, year.end_today)
     try:
         await year.start()
         await year.play()
@@ -353,7 +362,7 @@ async def play(days, seed):
         if grown:
             raise Failed("; ".join(grown))
         growth = "nothing grows" if is_known else "too few days to say what grows"
-        say(f"year: {days} days in {minutes:.0f} minutes: nothing lost, nothing twice, {growth}")
+        say(f"year: {year.days} days in {minutes:.0f} minutes: nothing lost, nothing twice, {growth}")
         is_good = True
         return 0
     except Failed as failure:
