@@ -31,6 +31,9 @@ final class FleetLink: BrokerLink {
 }
 
 extension FleetDestination {
+    /// From now on a connection has a will, and receipts are taken as they come.
+    public func willRun() async { isKept = true }
+
     /// Keeps the connection: receipts are taken, and the centre hears how the gateway is.
     ///
     /// - Throws: a `DeliveryFailure` when the connection is lost or cannot be made.

@@ -12,6 +12,9 @@ extension MQTTDestination {
     /// for a newer one.
     private static let versionMemory: Duration = .seconds(3600)
 
+    /// From now on a connection has a will.
+    public func willRun() async { isKept = true }
+
     /// Keeps the connection: what was measured last is there for whoever looks, and `TOPIC/status` is `online`.
     ///
     /// - Throws: a `DeliveryFailure` when the connection is lost or cannot be made.

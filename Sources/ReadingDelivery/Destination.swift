@@ -43,6 +43,10 @@ public protocol Destination: Sendable {
     /// The worker listens for as long as it runs. A reading whose receipt does not come in time is sent again.
     var acknowledgements: AsyncStream<Acknowledgement> { get }
 
+    /// Says that ``run(_:)`` will be called, before anything is delivered: a connection that a delivery opens first is the one to
+    /// keep.
+    func willRun() async
+
     /// Keeps the destination's connection, if it needs one between deliveries.
     ///
     /// The worker calls it once, and again after a growing wait each time it throws. It ends when the connection is no
@@ -73,6 +77,9 @@ extension Destination {
 
     /// None.
     public var acknowledgements: AsyncStream<Acknowledgement> { AsyncStream { $0.finish() } }
+
+    /// Nothing: for a destination that has no connection between deliveries.
+    public func willRun() async {}
 
     /// Nothing: for a destination that has no connection between deliveries.
     public func run(_ context: DestinationContext) async throws {}

@@ -179,6 +179,7 @@ public actor OutboxWorker: Service {
             try? await gracefulShutdown()
             return
         }
+        await destination.willRun()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.listen() }
             group.addTask { await self.keepConnection() }

@@ -225,6 +225,26 @@ struct FleetTests {
         }
     }
 
+    @Test("a delivery before the connection is kept opens the one that is kept: another would lose receipts")
+    func oneConnection() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let centre = try await TestCentre(broker.port)
+            try await fixture.read(2)
+            let destination = try fixture.fleet(broker.port)
+            let worker = fixture.worker(destination)
+            await destination.willRun()
+            _ = await worker.syncOnce()
+            let running = Task { try await worker.run() }
+            try await until { try await fixture.count("delivered") == 2 }
+            try await fixture.read(1, from: 10)
+            try await until { try await fixture.count("delivered") == 3 }
+            #expect(centre.hellos.count == 1)
+            running.cancel()
+            try await running.value
+        }
+    }
+
     @Test(
         "what the centre has under a higher number is sent again at once under a higher one", arguments: [true, false])
     func lowerNumber(isKept: Bool) async throws {
