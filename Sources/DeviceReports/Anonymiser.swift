@@ -55,7 +55,8 @@ public struct Anonymiser {
 
     /// What is sent while it is measured, several times a second: the same value becomes another each time but the first in a row, or
     /// the course of a stream would stay.
-    private static let live: Set<BluetoothUUID> = [0x2A36, 0x2A37, 0x2A1E, 0x2A5F]
+    /// Beside what the profiles read, the intermediate pressure of a cuff and the intermediate temperature.
+    private static let live = Set(ServiceProfile.live + [0x2A36, 0x2A1E])
 
     private let catalogue: Catalogue
     private let chance: Chance
@@ -117,15 +118,15 @@ public struct Anonymiser {
                 // The same value is the same again: devices that send each twice are known by that.
                 other = found
             } else {
-                func made() -> Replacement {
+                func another() -> Replacement {
                     let found = text(octets, of: uuid, disguise, known) ?? standard.replaced(octets, of: uuid)
                     return Replacement(
                         octets: found ?? octets.map { _ in UInt8.random(in: 0...255, using: &generator) },
                         isUnderstood: found != nil)
                 }
                 // Others become others, if there are enough: a record that has no number is known by its value.
-                var found = made()
-                for _ in 0..<16 where taken.contains(Value(uuid: uuid, octets: found.octets)) { found = made() }
+                var found = another()
+                for _ in 0..<16 where taken.contains(Value(uuid: uuid, octets: found.octets)) { found = another() }
                 taken.insert(Value(uuid: uuid, octets: found.octets))
                 (other, replacements[value]) = (found, found)
             }
@@ -148,13 +149,7 @@ public struct Anonymiser {
     /// A UUID without the device's address in it.
     private static func uuid(_ uuid: BluetoothUUID, _ disguise: Disguise) -> BluetoothUUID {
         guard uuid.assignedNumber == nil else { return uuid }
-        let octets = (0..<16).map { place -> UInt8 in
-            let half = place < 8 ? uuid.high : uuid.low
-            return UInt8(truncatingIfNeeded: half >> UInt64(56 - 8 * (place % 8)))
-        }
-        let shown = disguise.octets(octets)
-        func half(_ octets: ArraySlice<UInt8>) -> UInt64 { octets.reduce(0) { $0 << 8 | UInt64($1) } }
-        return BluetoothUUID(high: half(shown[..<8]), low: half(shown[8...]))
+        return BluetoothUUID(littleEndian: disguise.octets(uuid.littleEndian)) ?? uuid
     }
 
     // MARK: Advertisement

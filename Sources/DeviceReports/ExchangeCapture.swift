@@ -28,11 +28,6 @@ private struct Packets {
 
     private static func octets(_ word: UInt16) -> [UInt8] { [UInt8(truncatingIfNeeded: word), UInt8(word >> 8)] }
 
-    private static func octets(_ uuid: BluetoothUUID) -> [UInt8] {
-        if let number = uuid.assignedNumber { return octets(number) }
-        return [uuid.low, uuid.high].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> (8 * $0)) } }
-    }
-
     private mutating func add(_ kind: HCIPacketKind, _ direction: HCIDirection, _ octets: [UInt8]) {
         let time = exchange.start.advanced(by: .milliseconds(milliseconds))
         records.append(CaptureRecord(time: time, kind: kind, direction: direction, octets: octets))
@@ -94,12 +89,12 @@ private struct Packets {
         for service in services {
             // A declaration of the service, then of each characteristic: its declaration, its value, its configuration.
             let (first, last) = (handle, handle + UInt16(3 * service.characteristics.count))
-            let uuid = Self.octets(service.uuid)
+            let uuid = service.uuid.littleEndian
             sent([0x10] + Self.octets(first) + [0xFF, 0xFF, 0x00, 0x28])
             received([0x11, UInt8(4 + uuid.count)] + Self.octets(first) + Self.octets(last) + uuid)
             handle += 1
             for characteristic in service.characteristics {
-                let (uuid, value) = (Self.octets(characteristic.uuid), handle + 1)
+                let (uuid, value) = (characteristic.uuid.littleEndian, handle + 1)
                 handles[characteristic.valueHandle] = value
                 sent([0x08] + Self.octets(handle) + Self.octets(last) + [0x03, 0x28])
                 var declaration: [UInt8] = [0x09, UInt8(5 + uuid.count)]

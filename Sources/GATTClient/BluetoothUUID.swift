@@ -39,6 +39,14 @@ public struct BluetoothUUID: Sendable, Hashable {
         }
     }
 
+    /// The 2 octets of an assigned number, else all 16, as ATT and advertisements carry them, the least significant first.
+    public var littleEndian: [UInt8] {
+        func octets(_ word: UInt64, _ count: Int) -> [UInt8] {
+            (0..<count).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) }
+        }
+        return assignedNumber.map { octets(UInt64($0), 2) } ?? octets(low, 8) + octets(high, 8)
+    }
+
     /// Reads `2a18`, `0x2A18` or a full UUID in either case; nil for anything else.
     public init?(_ text: some StringProtocol) {
         let lower = text.lowercased()

@@ -197,6 +197,11 @@ public struct DaySummary: Sendable {
     }
 }
 
+extension ReadingKind {
+    /// The kinds that recordings are of: a strap's heart rate, an oximeter's oxygen saturation.
+    public static let recorded: Set<ReadingKind> = [.heartRate, .spo2]
+}
+
 extension Reading {
     /// The longest that a recording goes on, in seconds: an oximeter's night.
     public static let longestRecording: Int64 = 65_536
@@ -204,7 +209,7 @@ extension Reading {
     /// Whether the reading is a recording that began before a day and has a sample with a value on it.
     public func goesOn(into day: PersonDay) -> Bool {
         guard let time = time.instant, time < day.start, case .vital(let vital) = record.value,
-            [.heartRate, .spo2].contains(vital.kind), let series = vital.series
+            ReadingKind.recorded.contains(kind), let series = vital.series
         else { return false }
         return series.contains { sample in
             sample.value != nil

@@ -26,7 +26,8 @@ import Testing
             let short = uuid.description
             let isRight =
                 uuid.assignedNumber == number && short.utf8.count == 4 && BluetoothUUID(short) == uuid
-                && BluetoothUUID(littleEndian: [UInt8(truncatingIfNeeded: number), UInt8(number >> 8)]) == uuid
+                && uuid.littleEndian == [UInt8(truncatingIfNeeded: number), UInt8(number >> 8)]
+                && BluetoothUUID(littleEndian: uuid.littleEndian) == uuid
                 && BluetoothUUID(littleEndian: octets(uuid)) == uuid
             guard isRight else {
                 Issue.record("\(number)")
@@ -40,7 +41,7 @@ import Testing
         forAll { generator in
             let uuid = BluetoothUUID(high: generator.next(), low: generator.next())
             return BluetoothUUID(uuid.description) == uuid && BluetoothUUID(uuid.description.uppercased()) == uuid
-                && BluetoothUUID(littleEndian: octets(uuid)) == uuid
+                && uuid.littleEndian == octets(uuid) && BluetoothUUID(littleEndian: octets(uuid)) == uuid
         }
     }
 

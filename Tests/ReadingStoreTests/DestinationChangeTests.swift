@@ -165,6 +165,29 @@ struct DestinationChangeTests {
         #expect(try await store.leftBehind(at: place) == 3)
     }
 
+    @Test("what was pruned is left behind at the former address, though another destination got it in the same minute")
+    func acceptedPruned() async throws {
+        let (place, other) = (try await name("clinic", kind: "vital", at: "old"), try await name("file"))
+        let user = try await store.currentUser().key
+        try await fill(1...3)
+        try await store.acceptAddress("old", of: "clinic")
+        let moved = store.now()
+        try await store.acknowledge(try await waiting(at: place).prefix(2).map(\.id), at: moved)
+        try await name("clinic", kind: "vital", at: "new")
+        try await store.acceptAddress("new", of: "clinic")
+        // One comes to the new address, and all to the other destination, within the minute of the move.
+        let later = moved.advanced(bySeconds: 20)
+        try await store.acknowledge(try await waiting(at: place).map(\.id), at: later)
+        try await store.acknowledge(try await waiting(at: other).map(\.id), at: later)
+        try await PruneTests.deliver(store)
+        #expect(try await store.prune(olderThan: .zero).readings == 3)
+        let erasure = try await store.eraseUser(user, retracts: true, except: [place])
+        let left = Dictionary(uniqueKeysWithValues: erasure.destinations.map { ($0.destination, $0.leftBehind) })
+        #expect(left["clinic"] == 2 && left["file"] == 3)
+        #expect(try await store.leftBehind(at: place) == 2)
+        #expect(try await store.leftBehind(at: other) == 3)
+    }
+
     @Test("a reading that lost its place in a destination's queue is named, at whichever destination")
     func lostPlace() async throws {
         let place = try await name("file")

@@ -70,7 +70,7 @@ package struct SummaryDesk: Sendable {
     package func summary(of day: PersonDay) async throws -> DaySummary {
         let summary = try await gathered(day, into: DaySummary(day)) { $0.add($1) }
         // A recording may have begun the evening before.
-        let recorded = (kinds ?? Set(ReadingKind.allCases)).intersection([.heartRate, .spo2])
+        let recorded = kinds.map(ReadingKind.recorded.intersection) ?? ReadingKind.recorded
         guard !recorded.isEmpty else { return summary }
         return try await gathered(
             recorded, from: day.start.advanced(bySeconds: -Reading.longestRecording), to: day.start, into: summary

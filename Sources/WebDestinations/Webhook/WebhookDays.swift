@@ -84,7 +84,7 @@ struct WebhookDays: Sendable {
             }
             if try await hasPruned(ReadingKind.allCases, from: day.start) { return nil }
             // How long a recording was isn't known of one that was pruned.
-            if start < day.start, try await hasPruned([.heartRate, .spo2], from: start) { return nil }
+            if start < day.start, try await hasPruned(Array(ReadingKind.recorded), from: start) { return nil }
         }
         let consents = try await store.consents(of: person.key, at: place)
         let granted = Set(consents.filter(\.isGranted).map(\.kind))
