@@ -263,8 +263,8 @@ let package = Package(
             [
                 "HealthReadings", "GATTClient", "HealthDevices", "FreeStyleLibre", "ISO15693Reader", "LibreReader",
                 "CloudSources", "ReadingStore", "ReadingDelivery",
-                "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer", "GatewayCommands", "LocalAPI", httpServer,
-                lifecycle, logging, nioCore, nioPosix,
+                "LocalAccess", "LibDBus", "HelperProcesses", "GatewaySettings", "GuardedServer", "GatewayCommands",
+                "LocalAPI", httpServer, lifecycle, logging, nioCore, nioPosix,
             ]),
         module(
             "VitalSandbox",
@@ -433,8 +433,9 @@ let package = Package(
                 "FleetAuthority", "FleetDelivery", "MQTTDestinations", "MQTTLink",
                 "GatewayCommands", "GatewaySettings", "GuardedServer", "LocalAPI", "VitalSandbox", "VitalClient",
                 "HealthSyncClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
-                "FleetDocuments", "HealthReadings", "LocalAccess", "LogLines", "ReadingDelivery", "ReadingStore",
-                "ScriptedServer", "TestSupport", "WebDestinations", crypto, httpClient, httpServer, httpTypes,
+                "FleetDocuments", "HealthReadings", "HelperProcesses", "LocalAccess", "LogLines", "ReadingDelivery",
+                "ReadingStore", "ScriptedServer", "TestSupport", "WebDestinations", crypto, httpClient, httpServer,
+                httpTypes,
                 lifecycle, logging, nioCore, nioPosix, nioHTTP1, tls,
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "X509", package: "swift-certificates"),

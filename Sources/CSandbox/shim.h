@@ -1,5 +1,5 @@
-// What a process may take away from itself: prctl(2), landlock(7) and mallopt(3), which Swift cannot call because they are
-// variadic, have no function in the C library, or are missing from Swift's module of it.
+// What a process may take away from itself: prctl(2), landlock(7), mallopt(3) and malloc_trim(3), which Swift cannot call
+// because they are variadic, have no function in the C library, or are missing from Swift's module of it.
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,9 @@
 
 /// Has the threads share so many of the allocator's arenas. Each keeps memory that was freed in it.
 static inline int csandbox_limit_arenas(int count) { return mallopt(M_ARENA_MAX, count); }
+
+/// Gives pages of the allocator in which nothing is in use back to the kernel.
+static inline int csandbox_trim_memory(void) { return malloc_trim(0); }
 
 /// Makes the process undumpable: it leaves no core dump, and no other process of its user may read its memory.
 static inline int csandbox_close_memory(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }

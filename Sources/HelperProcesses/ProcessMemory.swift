@@ -12,6 +12,9 @@ public enum ProcessMemory {
     /// has a megabyte that was freed and is not given back. A gateway is idle mostly, and its threads wait for no arena.
     public static func shareArenas() { _ = csandbox_limit_arenas(2) }
 
+    /// Gives back what was freed and lies between what is in use: glibc's allocator keeps that until its last pages are free.
+    public static func giveBack() { _ = csandbox_trim_memory() }
+
     /// Closes it: the process leaves no core dump, and other processes of its user can neither attach to it nor read its
     /// files in `/proc` that show memory or environment.
     ///
