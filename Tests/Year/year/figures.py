@@ -2,8 +2,8 @@
 import math
 
 DAYS = 365
-# How many days of each life of the gateway are left out, while caches fill: fewer in a run of less than three weeks.
-WARM_UP, SHORT_WARM_UP, SHORT = 3, 1, 21
+# How many days of each life of the gateway are left out, while caches fill: fewer in runs of less than so many days.
+WARM_UPS = [(1, 21), (3, 60), (14, math.inf)]
 # What may grow: (name, unit, the most a year that counts as flat).
 FLAT = [("resident", "MiB", 8), ("private dirty", "MiB", 8), ("descriptors", "", 2), ("threads", "", 2)]
 
@@ -31,7 +31,7 @@ def slope(lives):
 def behind(lives, first_day=0):
     """What comes after each life's warm-up, and after a day."""
     last = max(day for life in lives for day, _ in life)
-    warm_up = SHORT_WARM_UP if last < SHORT else WARM_UP
+    warm_up = next(days for days, shorter in WARM_UPS if last < shorter)
     return [[(day, sample) for day, sample in life if day >= max(life[0][0] + warm_up, first_day)] for life in lives if life]
 
 
