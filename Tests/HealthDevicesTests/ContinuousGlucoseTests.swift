@@ -93,16 +93,27 @@ import Testing
         #expect(try await bench.read().isComplete && bench.store.readingCount == 15)
     }
 
-    @Test("a session that began behind the newest record is another, also where it has come further")
-    func anotherSession() async throws {
+    @Test(
+        "a session that began behind the newest record, if only by a minute, is another, also where it has come further",
+        arguments: [13, 14, 60])
+    func anotherSession(minute: Int) async throws {
         let bench = bench()
         try await bench.read()
-        let later = Self.start.advanced(byMinutes: 60)
+        let later = Self.start.advanced(byMinutes: minute)
         bench.device.change { $0.readable = Self.readable(start: later, minute: 30, hasChecksum: true) }
         bench.glucose { $0.records = (1...30).map { Self.value($0) } }
         #expect(try await bench.read() == ContactSummary(isComplete: true, announced: 30, received: 30))
         #expect(bench.store.epoch == 1 && bench.store.readingCount == 42)
         #expect(try await bench.read().isComplete && bench.store.readingCount == 42 && bench.store.epoch == 1)
+    }
+
+    @Test("the start of a session that has only just begun may come a little later at the next contact")
+    func youngSession() async throws {
+        let bench = bench(1...1, now: 1)
+        try await bench.read()
+        go(bench, to: 3, start: WallTime(secondsSinceEpoch: Self.start.secondsSinceEpoch + 90))
+        #expect(try await bench.read().isComplete)
+        #expect(bench.store.epoch == 0 && bench.store.readingCount == 3)
     }
 
     @Test("another session is found by its numbers where its start says nothing")

@@ -32,8 +32,11 @@ struct ContinuousGlucoseSession: Sendable, Hashable {
     /// - Returns: whether it is another session.
     mutating func isAnother(than last: LastRecord) -> Bool {
         guard let start, let known = last.baseTime else { return (start == nil) != (last.baseTime == nil) }
-        guard start.secondsSinceEpoch <= known.secondsSinceEpoch + Self.tolerance else { return true }
-        self.start = known.advanced(byMinutes: -Int(last.sequence))
+        // Also in its first minutes, when its start and its newest record are as close as two sessions may be.
+        let own = known.advanced(byMinutes: -Int(last.sequence))
+        let isOwn = abs(start.secondsSinceEpoch - own.secondsSinceEpoch) <= Self.tolerance
+        guard isOwn || start.secondsSinceEpoch <= known.secondsSinceEpoch else { return true }
+        self.start = own
         return false
     }
 
