@@ -72,7 +72,7 @@ def former(store):
     database.execute("BEGIN")
     database.execute("DROP INDEX pruned_place_timestamp")
     database.execute("ALTER TABLE pruned_place RENAME TO newer")
-    with contextlib.closing(sqlite3.connect(f"file:{ROOT}/Fixtures/stores/24/readings.sqlite?mode=ro", uri=True)) as fixture:
+    with contextlib.closing(sqlite3.connect(f"file:{ROOT}/Fixtures/stores/24/readings.sqlite?immutable=1", uri=True)) as fixture:
         table, index = (fixture.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()[0]
                         for name in ("pruned_place", "pruned_place_timestamp"))
     database.execute(table)
