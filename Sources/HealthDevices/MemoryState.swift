@@ -315,9 +315,9 @@ struct MemoryState {
     }
 
     func lastRecord(of contact: Contact) -> LastRecord? {
-        guard let last = last(of: contact)?.record, let sequence = last.sequence else { return nil }
+        guard let last = last(of: contact), let sequence = last.record.sequence else { return nil }
         return LastRecord(
-            sequence: sequence, baseTime: last.baseTime,
+            sequence: sequence, baseTime: last.record.baseTime, time: last.time.instant,
             count: Set(places(of: contact).map { readings[$0].record.sequence }).count,
             followsCompleteTransfer: contacts[contact.id]?.followsCompleteTransfer ?? false)
     }

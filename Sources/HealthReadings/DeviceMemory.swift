@@ -4,6 +4,8 @@ public struct LastRecord: Sendable, Hashable {
     public var sequence: UInt16
     /// Its base time.
     public var baseTime: WallTime?
+    /// When it was measured, to the second; nil where that is unknown.
+    public var time: Instant?
     /// How many records of the epoch are stored.
     public var count: Int
     /// Whether the device's latest contact before this one ended, and ended complete.
@@ -14,9 +16,12 @@ public struct LastRecord: Sendable, Hashable {
     public var followsCompleteTransfer: Bool
 
     /// Makes a last record.
-    public init(sequence: UInt16, baseTime: WallTime?, count: Int, followsCompleteTransfer: Bool = false) {
+    public init(
+        sequence: UInt16, baseTime: WallTime?, time: Instant? = nil, count: Int, followsCompleteTransfer: Bool = false
+    ) {
         self.sequence = sequence
         self.baseTime = baseTime
+        self.time = time
         self.count = count
         self.followsCompleteTransfer = followsCompleteTransfer
     }

@@ -59,25 +59,26 @@ extension ReadingStore: DeviceMemory {
         }
     }
 
-    /// The number and base time of an epoch's newest record.
-    static func newestRecord(_ db: Database, device: Int64, epoch: Int) throws -> (sequence: UInt16, baseTime: Int64?)?
-    {
+    /// The number, base time and time of an epoch's newest record.
+    static func newestRecord(
+        _ db: Database, device: Int64, epoch: Int
+    ) throws -> (sequence: UInt16, baseTime: Int64?, time: Int64?)? {
         let row = try Row.fetchOne(
             try db.cachedStatement(
                 sql: """
-                    SELECT sequence, base_time FROM (
+                    SELECT sequence, base_time, time FROM (
                         SELECT * FROM (
-                            SELECT sequence, base_time, 1 AS is_kept FROM reading INDEXED BY reading_sequence
+                            SELECT sequence, base_time, time, 1 AS is_kept FROM reading INDEXED BY reading_sequence
                             WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
                             ORDER BY sequence DESC, key DESC LIMIT 1)
                         UNION ALL
                         SELECT * FROM (
-                            SELECT sequence, base_time, 0 FROM pruned INDEXED BY pruned_sequence
+                            SELECT sequence, base_time, time, 0 FROM pruned INDEXED BY pruned_sequence
                             WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
                             ORDER BY sequence DESC, base_time DESC LIMIT 1)
                     ) ORDER BY sequence DESC, is_kept DESC LIMIT 1
                     """), arguments: [device, epoch])
-        return try row.map { (UInt16(truncatingIfNeeded: try $0.value(0) as Int64), try $0.value(1)) }
+        return try row.map { (UInt16(truncatingIfNeeded: try $0.value(0) as Int64), try $0.value(1), try $0.value(2)) }
     }
 
     /// The newest record of an epoch, as the contact with this number finds it.
@@ -113,7 +114,7 @@ extension ReadingStore: DeviceMemory {
                     """), arguments: [device, contact])
         return LastRecord(
             sequence: newest.sequence, baseTime: newest.baseTime.map(WallTime.init(secondsSinceEpoch:)),
-            count: count ?? 0,
+            time: newest.time.map(Instant.init(seconds:)), count: count ?? 0,
             followsCompleteTransfer: lastWasComplete ?? false)
     }
 

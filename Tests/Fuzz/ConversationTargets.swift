@@ -88,7 +88,8 @@ private final class TalkingDevice: Peripheral, FrameJournal, DeviceMemory {
             octets[3] & 1 == 0
             ? nil
             : LastRecord(
-                sequence: 5, baseTime: WallTime("2026-11-01T08:05:00"), count: 1,
+                sequence: 5, baseTime: WallTime("2026-11-01T08:05:00"),
+                time: octets[3] & 16 == 0 ? nil : Instant(rfc3339: "2026-11-01T07:05:00Z"), count: 1,
                 followsCompleteTransfer: octets[3] & 4 == 0)
         state = Mutex(State(tape: octets.dropFirst(4)))
     }

@@ -127,19 +127,68 @@ import Testing
 
     @Test(
         "a host that sets the sensor's time again moves its start: no record comes as a new one",
-        arguments: [30, -30, 6 * 60, -7 * 3600] as [Int64])
+        arguments: [30, -30, 6 * 60, 2 * 3600, -7 * 3600] as [Int64])
     func movedStart(seconds: Int64) async throws {
         let bench = bench()
         try await bench.read()
         let moved = WallTime(secondsSinceEpoch: Self.start.secondsSinceEpoch + seconds)
-        go(bench, to: 14, start: moved)
+        // An hour later.
+        go(bench, to: 72, start: moved)
         #expect(try await bench.read().isComplete)
-        #expect(bench.store.epoch == 0 && bench.store.readingCount == 14)
-        #expect(Set(bench.store.records.map(\.baseTime)) == Set((1...14).map { Self.start.at(UInt16($0)) }))
+        #expect(bench.store.epoch == 0 && bench.store.readingCount == 72)
+        #expect(Set(bench.store.records.map(\.baseTime)) == Set((1...72).map { Self.start.at(UInt16($0)) }))
         // The clock is compared by the start the session is known by, and so is as far off as its records.
-        #expect(bench.store.clocks.last?.deviceTime == Self.start.shown(inMinute: 14))
+        #expect(bench.store.clocks.last?.deviceTime == Self.start.shown(inMinute: 72))
+        bench.device.change { $0.readable = Self.readable(start: moved, minute: 132, hasChecksum: true) }
         #expect(try await bench.reader.read(bench.device, allRecords: true).isComplete)
-        #expect(bench.store.readingCount == 14)
+        #expect(bench.store.epoch == 0 && bench.store.readingCount == 72)
+    }
+
+    @Test(
+        "promise 1 and 2: another session is found where the sensor's time was set back before it, however far it has come",
+        arguments: [(-60, 9), (-5, 9), (-10, 40)])
+    func timeSetBack(start minute: Int, now: UInt16) async throws {
+        let bench = bench()
+        try await bench.read()
+        let other = Self.start.advanced(byMinutes: minute)
+        bench.device.change { $0.readable = Self.readable(start: other, minute: now, hasChecksum: true) }
+        bench.glucose { $0.records = (1...now).map { Self.value($0) } }
+        let count = Int(now)
+        #expect(try await bench.read() == ContactSummary(isComplete: true, announced: count, received: count))
+        let times = (1...12).map { Self.start.at($0) } + (1...now).map { other.at($0) }
+        #expect(bench.store.epoch == 1 && bench.store.readingCount == 12 + count)
+        #expect(Set(bench.store.records.map(\.baseTime)) == Set(times))
+        #expect(try await bench.read().isComplete && bench.store.readingCount == 12 + count && bench.store.epoch == 1)
+    }
+
+    @Test("where the sensor's time was set, our clock tells whether a session is another")
+    func whichSession() {
+        let begin = Instant(seconds: 1_795_000_000)
+        // Its newest record is of minute 1000, and the sensor's clock is right.
+        func isAnother(
+            start: Int, minute: UInt16, at now: Int, last sequence: UInt16 = 1000, hasTime: Bool = true
+        ) -> Bool {
+            var session = ContinuousGlucoseSession(feature: nil, start: Self.start.advanced(byMinutes: start))
+            let time = hasTime ? Instant(seconds: begin.seconds + Int64(sequence) * 60) : nil
+            return session.isAnother(
+                than: LastRecord(sequence: sequence, baseTime: Self.start.at(sequence), time: time, count: 1),
+                now: ContinuousGlucoseMinute(minute: minute, readAt: Instant(seconds: begin.seconds + Int64(now) * 60)))
+        }
+        // A capture from before the time was set, when the session had come to minute 500.
+        #expect(!isAnother(start: -60, minute: 500, at: 500) && !isAnother(start: 60, minute: 500, at: 500))
+        // A status that was read long before the newest record came, in the same connection.
+        #expect(!isAnother(start: 60, minute: 601, at: 601, last: 1200))
+        // The sensor's minutes are a little longer than ours.
+        #expect(!isAnother(start: 60, minute: 19_990, at: 20_002, last: 19_800))
+        // Another session, which has come further than the newest record.
+        #expect(isAnother(start: -60, minute: 1500, at: 2600) && isAnother(start: 1400, minute: 1500, at: 2600))
+        // No count of the sensor's, or no time of the record: its start tells.
+        for (minute, hasTime) in [(0, true), (1500, false)] as [(UInt16, Bool)] {
+            #expect(!isAnother(start: -60, minute: minute, at: 2600, hasTime: hasTime))
+            #expect(isAnother(start: 1001, minute: minute, at: 2600, hasTime: hasTime))
+        }
+        // Our clock was set: neither the same session nor one behind the record.
+        #expect(!isAnother(start: 60, minute: 1100, at: 1160) && !isAnother(start: -60, minute: 1100, at: 1040))
     }
 
     @Test("promise 7: a session whose start was never set gives no time, and its records come anew once it is")
@@ -251,7 +300,7 @@ import Testing
             feature: ContinuousGlucoseFeature(rawValue: 0, typeAndLocation: 0x59), start: start)
         let contact = try await store.beginContact(with: device, at: readAt, clock: nil, batteryPercent: nil)
         let placed = try await store.noteClock(
-            try #require(session.clock(inMinute: 150, readAt: readAt)), in: contact)
+            try #require(session.clock(in: ContinuousGlucoseMinute(minute: 150, readAt: readAt))), in: contact)
         let record = try #require(session.records(in: hex("0A 03 6400 9600 F5EF 5F00")).first)
         let frame = Frame(
             format: .continuousGlucoseRecord, payload: record.payload, receivedAt: readAt, ordinal: 0)

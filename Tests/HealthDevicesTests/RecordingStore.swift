@@ -146,8 +146,15 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
             guard let newest = ours.max(by: { ($0.record.sequence ?? 0) < ($1.record.sequence ?? 0) }) else {
                 return nil
             }
+            // By the clock of the contact that it came in, which is the last where no other has begun.
+            let time = newest.record.baseTime.flatMap { base in
+                state.clocks.last.map {
+                    Instant(
+                        seconds: base.secondsSinceEpoch + $0.readAt.seconds - $0.deviceTime.secondsSinceEpoch)
+                }
+            }
             return LastRecord(
-                sequence: newest.record.sequence ?? 0, baseTime: newest.record.baseTime, count: ours.count,
+                sequence: newest.record.sequence ?? 0, baseTime: newest.record.baseTime, time: time, count: ours.count,
                 followsCompleteTransfer: state.contacts.last {
                     $0.contact.id < contact.id && $0.contact.device.address == contact.device.address
                 }?.summary?.isComplete == true)

@@ -234,7 +234,8 @@ struct JournalTests {
         #expect(
             try await store.lastRecord(of: contact)
                 == LastRecord(
-                    sequence: 5, baseTime: Build.wall("2026-11-20T09:30:00"), count: 1, followsCompleteTransfer: true))
+                    sequence: 5, baseTime: Build.wall("2026-11-20T09:30:00"),
+                    time: Build.instant("2026-11-20T08:30:00Z"), count: 1, followsCompleteTransfer: true))
         let renewed = try await store.beginSequenceEpoch(in: contact)
         #expect(renewed.sequenceEpoch == 1)
         #expect(try await store.lastRecord(of: renewed) == nil)

@@ -28,10 +28,11 @@ struct ContinuousGlucoseSensor {
         let hasChecksums = feature?.hasChecksums ?? false
         var session = ContinuousGlucoseSession(
             feature: feature, start: try await start(hasChecksums: hasChecksums)?.dateTime.wallTime)
-        if let last = try await memory.lastRecord(of: intake.contact), session.isAnother(than: last) {
+        let now = try await minute(hasChecksums: hasChecksums)
+        if let last = try await memory.lastRecord(of: intake.contact), session.isAnother(than: last, now: now) {
             try await intake.beginSequenceEpoch(in: memory)
         }
-        if let clock = try await clock(of: session) { try await intake.note(clock, in: memory) }
+        if let clock = now.flatMap(session.clock) { try await intake.note(clock, in: memory) }
         intake.beginSession(session)
         if let controlPoint = characteristics.controlPoint(of: ContinuousGlucoseSession.service) {
             return try await GlucoseTransfer(
@@ -55,12 +56,18 @@ struct ContinuousGlucoseSensor {
         try await value(ContinuousGlucoseSessionStart.self, hasChecksum: hasChecksums)?.value
     }
 
-    /// What the sensor's clock shows: the minutes since its session began are all that it counts.
-    func clock(of session: ContinuousGlucoseSession) async throws -> ClockReading? {
-        guard let status = try await value(ContinuousGlucoseStatus.self, hasChecksum: session.hasChecksums),
+    /// The minutes since the session began, which are all that the sensor counts; nil where the session was stopped, or the
+    /// sensor does not tell.
+    func minute(hasChecksums: Bool) async throws -> ContinuousGlucoseMinute? {
+        guard let status = try await value(ContinuousGlucoseStatus.self, hasChecksum: hasChecksums),
             !status.value.annunciation.contains(.sessionStopped)
         else { return nil }
-        return session.clock(inMinute: status.value.timeOffset, readAt: status.readAt)
+        return ContinuousGlucoseMinute(minute: status.value.timeOffset, readAt: status.readAt)
+    }
+
+    /// What the sensor's clock shows.
+    func clock(of session: ContinuousGlucoseSession) async throws -> ClockReading? {
+        try await minute(hasChecksums: session.hasChecksums).flatMap(session.clock)
     }
 
     /// Tells the sensor the time, from which it finds when its session began.

@@ -2,6 +2,12 @@ import GATTClient
 import GATTProfiles
 import HealthReadings
 
+/// How many whole minutes ago a continuous sensor's session began, as the sensor counts them.
+struct ContinuousGlucoseMinute: Sendable, Hashable {
+    let minute: UInt16
+    let readAt: Instant
+}
+
 /// What is needed to read a continuous sensor's values: what stands in its other characteristics, and when its session
 /// began.
 struct ContinuousGlucoseSession: Sendable, Hashable {
@@ -29,24 +35,43 @@ struct ContinuousGlucoseSession: Sendable, Hashable {
     /// A session that began behind that record is another. One that began before it is the record's own, also where the
     /// sensor's time was set since: its start stays the one it is known by, so that no record comes as a new one.
     ///
+    /// Where its start is not the record's session's, the sensor's time was set, before or behind the beginning of another
+    /// session. Then our own clock decides, by how long ago the sensor says that it began; where that cannot be told, the
+    /// sensor's.
+    ///
+    /// - Parameter now: what the sensor counts; nil where it does not tell.
     /// - Returns: whether it is another session.
-    mutating func isAnother(than last: LastRecord) -> Bool {
+    mutating func isAnother(than last: LastRecord, now: ContinuousGlucoseMinute? = nil) -> Bool {
         guard let start, let known = last.baseTime else { return (start == nil) != (last.baseTime == nil) }
         // Also in its first minutes, when its start and its newest record are as close as two sessions may be.
         let own = known.advanced(byMinutes: -Int(last.sequence))
         let isOwn = abs(start.secondsSinceEpoch - own.secondsSinceEpoch) <= Self.tolerance
-        guard isOwn || start.secondsSinceEpoch <= known.secondsSinceEpoch else { return true }
+        let isLater = start.secondsSinceEpoch > known.secondsSinceEpoch
+        guard isOwn || !(now.flatMap { Self.began($0, behind: last) } ?? isLater) else { return true }
         self.start = own
         return false
+    }
+
+    /// Whether a session began behind a record, or with that record's session; nil where that cannot be told.
+    ///
+    /// Minutes are whole ones, both clocks may be two minutes wrong, and the sensor's loses or gains some within a session:
+    /// of a record's first minutes nothing is said.
+    private static func began(_ now: ContinuousGlucoseMinute, behind last: LastRecord) -> Bool? {
+        // A sensor that does not count shows zero.
+        guard let time = last.time, last.sequence >= 10, now.minute > 0 else { return nil }
+        let length = Int64(last.sequence) * 60
+        let begin = now.readAt.seconds - Int64(now.minute) * 60
+        if abs(begin - (time.seconds - length)) <= min(length / 2, 15 * 60) { return false }
+        return begin + tolerance >= time.seconds ? true : nil
     }
 
     /// What the sensor's clock shows, at a minute of its session.
     func wallTime(atMinute minute: UInt16) -> WallTime? { start?.advanced(byMinutes: Int(minute)) }
 
     /// What it shows now, in this minute: it counts whole ones, so the middle is the best that can be said.
-    func clock(inMinute minute: UInt16, readAt: Instant) -> ClockReading? {
-        wallTime(atMinute: minute).map {
-            ClockReading(deviceTime: WallTime(secondsSinceEpoch: $0.secondsSinceEpoch + 30), readAt: readAt)
+    func clock(in now: ContinuousGlucoseMinute) -> ClockReading? {
+        wallTime(atMinute: now.minute).map {
+            ClockReading(deviceTime: WallTime(secondsSinceEpoch: $0.secondsSinceEpoch + 30), readAt: now.readAt)
         }
     }
 
