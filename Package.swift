@@ -394,7 +394,7 @@ let package = Package(
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
-        tests("ReadingDelivery", ["HealthReadings", "ReadingStore", "DeliveryFixture", database]),
+        tests("ReadingDelivery", ["HealthReadings", "ReadingStore", "DeliveryFixture", "TestSupport", database]),
         tests(
             "WebDestinations",
             [

@@ -8,8 +8,11 @@ import ReadingStore
 /// A reading counts as delivered when its line is durable (`fsync`). A reading that is sent again is appended only if it
 /// has changed, so that the last line of an id counts. A line that a crash or a full disk cut short is taken back.
 ///
-/// The file may be moved away, cut or replaced at any time: each delivery looks whether it is still the one that was read,
-/// and reads it anew if not. A file with other lines than these is another program's, and stays as it is.
+/// The file may be moved away, cut or replaced at any time: each delivery looks whether it is still the one that it knows,
+/// and opens it anew if not. A file that begins or ends with other lines than these is another program's, and stays as it is.
+///
+/// The file may grow for years: of its lines only the newest are remembered. It is read from its beginning for a reading
+/// that had been received before they came, as after a crash or when it is redelivered.
 public actor JSONLinesDestination: Destination {
     /// Its name in the settings.
     public nonisolated let name: String
@@ -27,8 +30,7 @@ public actor JSONLinesDestination: Destination {
     private var file: Int32?
     /// The file as it was after the last line.
     private var identity: FileIdentity?
-    /// What the last line of an id was.
-    private var lines: [String: Int] = [:]
+    private var lines = LastLines(since: .systemClock)
 
     /// Creates a destination; the file is opened with the first delivery.
     public init(name: String, path: String) {
@@ -41,23 +43,25 @@ public actor JSONLinesDestination: Destination {
     /// Appends a line for each reading whose last line differs, and synchronises the file.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
         let file = try opened()
-        var (text, appended): (String, [String: Int]) = ("", [:])
+        try know(part.items.contains { !lines.covers($0.reading.receivedAt) }, of: file)
+        var (text, appended): (String, [ReadingID: Int]) = ("", [:])
         for item in part.items {
             var reading = item.reading
             // How it stands with destinations is not part of it, and differs each time.
             reading.deliveries = []
-            let id = reading.id.description
             let line = JSONValue.object([
-                "id": .string(id), "person": .string(part.person.clientUserID), "reading": reading.document,
+                "id": .string(reading.id.description), "person": .string(part.person.clientUserID),
+                "reading": reading.document,
             ]).text
-            guard (appended[id] ?? lines[id]) != line.hashValue else { continue }
-            appended[id] = line.hashValue
+            let hash = LastLines.hash(line)
+            guard (appended[reading.id] ?? lines[reading.id]) != hash else { continue }
+            appended[reading.id] = hash
             text += line + "\n"
         }
         CrashPoint.reach("jsonl.before")
         try append(text, to: file)
         CrashPoint.reach("jsonl.after")
-        lines.merge(appended) { _, new in new }
+        lines.note(appended)
         return part.items.map { Outcome($0.id, .delivered) }
     }
 
@@ -65,21 +69,23 @@ public actor JSONLinesDestination: Destination {
     /// whoever has the former file learns of it.
     public func retract(_ items: [Retraction]) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] {
         let file = try opened()
-        var (text, appended): (String, [String: Int]) = ("", [:])
+        // Most were written long ago; and whether one was taken back already, before a crash, the file alone tells.
+        try know(items.contains { lines[$0.reading] == nil }, of: file)
+        var (text, appended): (String, [ReadingID: Int]) = ("", [:])
         for item in items {
-            let id = item.reading.description
             let line = JSONValue.object([
-                "id": .string(id), "person": .string(item.person), "retracted": .bool(true),
+                "id": .string(item.reading.description), "person": .string(item.person), "retracted": .bool(true),
             ]).text
-            let last = appended[id] ?? lines[id]
-            guard last == nil ? item.wasDelivered : last != line.hashValue else { continue }
-            appended[id] = line.hashValue
+            let hash = LastLines.hash(line)
+            let last = appended[item.reading] ?? lines[item.reading]
+            guard last == nil ? item.wasDelivered : last != hash else { continue }
+            appended[item.reading] = hash
             text += line + "\n"
         }
         CrashPoint.reach("jsonl.before")
         try append(text, to: file)
         CrashPoint.reach("jsonl.after")
-        lines.merge(appended) { _, new in new }
+        lines.note(appended)
         return Dictionary(items.map { ($0.key, .delivered) }) { first, _ in first }
     }
 
@@ -99,9 +105,9 @@ public actor JSONLinesDestination: Destination {
                     mend: "let the gateway's user write there; a service writes to its state directory only")
             ]
         }
-        if isThere, let data = try? Data(contentsOf: URL(fileURLWithPath: path), options: .mappedIfSafe),
-            !data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).allSatisfy(Self.isOurs)
-        {
+        let file = isThere ? open(path, O_RDONLY | O_CLOEXEC) : -1
+        defer { if file >= 0 { close(file) } }
+        if file >= 0, let lines = LineFile(file), lines.isForeign {
             return [
                 Finding(
                     "permission", isGood: false, found: foreign.message,
@@ -153,7 +159,7 @@ public actor JSONLinesDestination: Destination {
             .destination, code: number == ENOSPC ? "disk_full" : "store_io", message: "cannot write \(path): \(words)")
     }
 
-    /// The file, with what is in it known and a last line that is not whole taken back.
+    /// The file, with a last line that is not whole taken back.
     private func opened() throws(DeliveryFailure) -> Int32 {
         if let file, let identity, identity == FileIdentity(at: path) { return file }
         forget()
@@ -165,42 +171,35 @@ public actor JSONLinesDestination: Destination {
         let folder = open(
             URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         defer { if folder >= 0 { close(folder) } }
-        guard folder >= 0, fsync(folder) == 0,
-            let data = try? Data(contentsOf: URL(fileURLWithPath: path), options: .mappedIfSafe)
-        else {
+        let end: Int?
+        do {
+            guard folder >= 0, fsync(folder) == 0, let lines = LineFile(file) else { throw LineFile.Unreadable() }
+            end = try lines.end()
+        } catch {
             defer { close(file) }
             throw failure()
         }
-        lines = [:]
-        var start = data.startIndex
-        while let end = data[start...].firstIndex(of: UInt8(ascii: "\n")) {
-            guard Self.isOurs(data[start..<end]) else {
-                close(file)
-                throw foreign
-            }
-            let line = String(decoding: data[start..<end], as: UTF8.self)
-            // {"id":"…
-            lines[String(line.dropFirst(7).prefix(32))] = line.hashValue
-            start = end + 1
-        }
-        guard Self.isOurs(data[start...]) else {
+        guard let end else {
             close(file)
             throw foreign
         }
         // Lines that are taken for delivered have to be durable.
-        guard ftruncate(file, off_t(start - data.startIndex)) == 0, fsync(file) == 0 else {
+        guard ftruncate(file, off_t(end)) == 0, fsync(file) == 0 else {
             defer { close(file) }
             throw failure()
         }
+        self.lines = LastLines(since: .systemClock)
         (self.file, identity) = (file, FileIdentity(of: file))
         return file
     }
 
-    private static let beginning = Array(#"{"id":""#.utf8)
-
-    /// Whether a line, or what there is of it, begins as this destination's do.
-    private static func isOurs(_ line: Data) -> Bool {
-        line.prefix(beginning.count).elementsEqual(beginning.prefix(line.count))
+    /// Reads what the last line of every id is, if that is needed and not known.
+    private func know(_ isNeeded: Bool, of file: Int32) throws(DeliveryFailure) {
+        guard lines.wantsAll(isNeeded) else { return }
+        guard let content = LineFile(file) else { throw failure() }
+        var all: [UInt64: Int] = [:]
+        do { try content.forEach { LastLines.note($0, in: &all) } } catch { throw failure() }
+        lines.all = all
     }
 
     private var foreign: DeliveryFailure {
