@@ -31,6 +31,8 @@ public actor JSONLinesDestination: Destination {
     /// The file as it was after the last line.
     private var identity: FileIdentity?
     private var lines = LastLines(since: .systemClock)
+    /// Whether the lines of the whole file are known at present.
+    var knowsAll: Bool { lines.all != nil }
 
     /// Creates a destination; the file is opened with the first delivery.
     public init(name: String, path: String) {
@@ -171,10 +173,10 @@ public actor JSONLinesDestination: Destination {
         let folder = open(
             URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         defer { if folder >= 0 { close(folder) } }
-        let end: Int?
+        let (end, since): (Int?, Instant)
         do {
             guard folder >= 0, fsync(folder) == 0, let lines = LineFile(file) else { throw LineFile.Unreadable() }
-            end = try lines.end()
+            (end, since) = (try lines.end(), lines.unchangedSince)
         } catch {
             defer { close(file) }
             throw failure()
@@ -188,7 +190,8 @@ public actor JSONLinesDestination: Destination {
             defer { close(file) }
             throw failure()
         }
-        self.lines = LastLines(since: .systemClock)
+        // Of a reading that was received since it was written to, there is no line.
+        lines = LastLines(since: end == 0 ? Instant(microseconds: .min) : since)
         (self.file, identity) = (file, FileIdentity(of: file))
         return file
     }

@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 
 /// An open file of JSON lines that each begin with an id: read by pieces, for it may have grown for years.
 struct LineFile {
@@ -11,12 +12,15 @@ struct LineFile {
 
     private let file: Int32
     private let size: Int
+    /// From then on nothing has been written to it; file systems round by up to two seconds.
+    let unchangedSince: Instant
 
     /// Nil for a descriptor that is none.
     init?(_ file: Int32) {
         var status = stat()
         guard fstat(file, &status) == 0 else { return nil }
         (self.file, size) = (file, Int(status.st_size))
+        unchangedSince = Instant(seconds: Int64(status.st_mtim.tv_sec) + 3)
     }
 
     /// Where its last whole line ends; nil if a line of its first or last megabyte is none of these.

@@ -111,6 +111,26 @@ struct ChangedFileTests {
         }
     }
 
+    @Test(
+        "a file is read from its beginning only for readings that may be in it already", arguments: [true, false])
+    func readFromItsBeginning(isOlder: Bool) async throws {
+        try await withServerAndFile { _, file, fixture, path in
+            try await fixture.read(3)
+            #expect(await file.syncOnce().delivered == 3)
+            let readings = try await fixture.store.query(ReadingQuery()).readings
+            let received = try #require(readings.map(\.receivedAt.seconds).min())
+            // It was written to last a minute before they came, or behind them.
+            let moment = Date(timeIntervalSince1970: TimeInterval(received + (isOlder ? -60 : 60)))
+            try FileManager.default.setAttributes([.modificationDate: moment], ofItemAtPath: path)
+            try await fixture.store.redeliver(to: "file")
+            let restarted = JSONLinesDestination(name: "file", path: path)
+            let worker = fixture.worker(restarted, clock: .system)
+            #expect(await worker.syncOnce().delivered == 3)
+            #expect(await restarted.knowsAll == !isOlder)
+            #expect(try Self.lines(path).count == (isOlder ? 6 : 3))
+        }
+    }
+
     @Test("what is no ordinary file is named, before anything waits for it")
     func special() async throws {
         try await withServerAndFile { _, file, fixture, path in
