@@ -29,6 +29,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -43,8 +44,10 @@
 #define NANO 1000000000LL
 #define NEVER INT64_MAX
 #define ALARM (SIGRTMAX - 3)
-#define DESCRIPTORS 4096
+#define DESCRIPTORS 1024
 #define WAITS 512
+// How late a timer may be: what is due within this time is done at once. A busy machine is as late.
+#define SLACK NANO
 
 /// What the process and its driver share. Times are nanoseconds.
 struct shared {
@@ -367,13 +370,13 @@ int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, co
 // libdispatch
 
 /// Its manager looks after its threads once a second, whatever the program does. That would be 86,400 leaps a day: here it
-/// looks once a minute. A program that has libdispatch within itself keeps the second.
+/// looks every ten minutes. A program that has libdispatch within itself keeps the second.
 void dispatch_source_set_timer(void *source, uint64_t start, uint64_t interval, uint64_t leeway) {
     REAL(void, real_dispatch_source_set_timer, void *, uint64_t, uint64_t, uint64_t)
     Dl_info caller;
     int isMonitor = interval == (uint64_t)NANO && leeway == 0 && dladdr(__builtin_return_address(0), &caller)
         && caller.dli_fname && strstr(caller.dli_fname, "libdispatch.so");
-    real_dispatch_source_set_timer(source, start, shared && isMonitor ? 60 * interval : interval, leeway);
+    real_dispatch_source_set_timer(source, start, shared && isMonitor ? 600 * interval : interval, leeway);
 }
 
 // What goes out
@@ -458,9 +461,18 @@ static int64_t switchesOfOthers(void) {
     return all.ru_nvcsw - mine.ru_nvcsw;
 }
 
+static void rest(int64_t time) {
+    struct timespec moment = timeOf(time);
+    syscall(SYS_nanosleep, &moment, NULL);
+}
+
 /// Whether every other thread sleeps. None that has run in the meantime sleeps again without another voluntary switch.
 static int isQuiet(pid_t mine) {
     int64_t before = switchesOfOthers();
+    // To look at each thread takes longer than this.
+    rest(20000);
+    shared->switches = switchesOfOthers();
+    if (shared->switches != before) return 0;
     int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), areAsleep = 1;
     char entries[4096];
     for (long size; areAsleep && (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;) {
@@ -521,14 +533,11 @@ static void leap(int64_t time) {
     untilNext();
 }
 
-static void rest(int64_t time) {
-    struct timespec moment = timeOf(time);
-    syscall(SYS_nanosleep, &moment, NULL);
-}
-
 static void *watch(void *unused) {
     (void)unused;
     pid_t mine = (pid_t)syscall(SYS_gettid);
+    // Else the kernel would add 50 µs to each rest.
+    prctl(PR_SET_TIMERSLACK, 1000);
     int64_t asked = -1, told = -1;
     for (;;) {
         int64_t next = untilNext(), limit = shared->limit, room = limit - now(CLOCK_REALTIME);
@@ -538,19 +547,19 @@ static void *watch(void *unused) {
                 isQuiet(mine);
                 ring();
             }
-            rest(next == 0 ? 200000 : 1000000);
+            rest(next == 0 ? 50000 : 1000000);
         } else if (!isQuiet(mine)) {
-            rest(100000);
+            rest(50000);
         } else if (!hasArrived()) {
-            rest(500000);
+            rest(100000);
         } else if (shared->sent != shared->settled) {
             if (asked != shared->sent) {
                 asked = shared->sent;
                 ring();
             }
-            rest(200000);
+            rest(100000);
         } else {
-            leap(next < room ? next : room);
+            leap(next + SLACK < room ? next + SLACK : room);
             rest(20000);
         }
     }

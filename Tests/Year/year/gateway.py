@@ -17,6 +17,9 @@ from .clock import LEAPS, PROCESS, PROCESSOR, SWITCHES
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 TOOL = os.environ.get("HEALTHRELAY_TOOL", f"{ROOT}/.build/debug/healthrelay")
 PERSON = "white_bear"
+# How often the service manager must hear of the gateway, in seconds. The package asks for a minute: a day would take half as
+# long again.
+WATCHDOG = 600
 
 
 class Gateway:
@@ -68,7 +71,7 @@ destinations:
         with open(f"{self.folder}/log", "a") as log:
             self.process = await asyncio.create_subprocess_exec(
                 TOOL, "run", env=self.environment | self.clock.environment(True) | {
-                    "NOTIFY_SOCKET": f"{self.folder}/notify", "WATCHDOG_USEC": "60000000"},
+                    "NOTIFY_SOCKET": f"{self.folder}/notify", "WATCHDOG_USEC": str(WATCHDOG * 1_000_000)},
                 stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log)
         ended = asyncio.ensure_future(self.process.wait())
         ready = asyncio.ensure_future(self.is_ready.wait())

@@ -131,7 +131,7 @@ class Cuff(Device):
     def __init__(self, home):
         super().__init__(home, Meter(
             name="Cuff upstairs", address="C0:00:00:00:18:10", service=0x1810, records=[], manufacturer="Example", model="UA-1",
-            serial="BP-0815", battery=70, clock=0, pace=0.002), drift=-3, deletes_confirmed=True)
+            serial="BP-0815", battery=70, clock=0, pace=0.002), drift=-3, deletes_confirmed=True, leaves_when_done=True)
 
     def make(self, shown):
         high, low = str(self.home.source.randint(95, 180)), str(self.home.source.randint(50, 94))
@@ -143,7 +143,7 @@ class Balance(Device):
     def __init__(self, home):
         super().__init__(home, Meter(
             name="Scale", address="C0:00:00:00:18:1D", service=SCALE, records=[], manufacturer="Example", model="BC-1",
-            serial="SC-0815", battery=60, clock=0, pace=0.002), drift=1, deletes_confirmed=True)
+            serial="SC-0815", battery=60, clock=0, pace=0.002), drift=1, deletes_confirmed=True, leaves_when_done=True)
 
     def make(self, shown):
         value = str(Decimal(self.home.source.randint(14000, 17000)) * Decimal("0.005"))

@@ -23,8 +23,9 @@ class Plan:
         # What is measured in the morning: the meter always, the others often.
         morning = ["meter"] + ["cuff"] * (self.source.random() < 0.9) + ["scale"] * (self.source.random() < 0.4)
         self.add(at(6.5), "visit", morning + ["sensor"])
-        evening = ["meter"] + ["cuff"] * (self.source.random() < 0.7)
-        self.add(at(18.5), "visit", evening + ["sensor"])
+        if self.source.random() < 0.4:
+            evening = ["meter"] + ["cuff"] * (self.source.random() < 0.7) + ["sensor"] * (self.source.random() < 0.5)
+            self.add(at(18.5), "visit", evening)
         if self.source.random() < 0.15:
             self.add(at(12), "visit", ["meter"])
         if self.source.random() < 0.3:
@@ -48,14 +49,12 @@ class Plan:
             since = moment(day)
             self.add(since, "disable", "study")
             self.add(since + timedelta(days=self.source.uniform(0.5, 3)), "enable", "study")
-        # Few restarts, so that a life is long enough for a slope.
-        for day in every(2, 97):
+        # Few restarts, and close to each other: the error of a slope falls faster than a life grows.
+        for day in every(2, 121):
             self.add(moment(day), "restart", "KILL")
-        for day in every(3, 81):
+        for day in every(3, 121):
             self.add(moment(day), "add guest")
             self.add(moment(min(day + 25, days - 1)), "remove guest")
-        for day in every(55, 81):
-            self.add(moment(day), "restart", "TERM")
         for day in every(3, 13):
             self.add(moment(day), "reload")
         for day in every(7, 19):
