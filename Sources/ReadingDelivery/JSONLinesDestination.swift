@@ -30,6 +30,7 @@ public actor JSONLinesDestination: Destination {
     private var file: Int32?
     /// The file as it was after the last line.
     private var identity: FileIdentity?
+    /// What is known of its lines; each opening begins anew.
     private var lines = LastLines(since: .systemClock)
     /// Whether the lines of the whole file are known at present.
     var knowsAll: Bool { lines.all != nil }

@@ -41,7 +41,7 @@ struct ContinuousGlucoseSession: Sendable, Hashable {
     ///
     /// - Parameter now: what the sensor counts; nil where it does not tell.
     /// - Returns: whether it is another session.
-    mutating func isAnother(than last: LastRecord, now: ContinuousGlucoseMinute? = nil) -> Bool {
+    mutating func isAnother(than last: LastRecord, now: ContinuousGlucoseMinute?) -> Bool {
         guard let start, let known = last.baseTime else { return (start == nil) != (last.baseTime == nil) }
         // Also in its first minutes, when its start and its newest record are as close as two sessions may be.
         let own = known.advanced(byMinutes: -Int(last.sequence))
