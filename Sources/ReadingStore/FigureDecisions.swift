@@ -223,15 +223,18 @@ extension ReadingStore {
 
     /// Readings whose newest decision on figures says another thing than is stored with them.
     static func figureFindings(
-        _ db: Database, _ rows: RowReader, decoder: any FrameDecoding
+        _ db: Database, _ rows: RowReader, _ keys: ClosedRange<Int64>, decoder: any FrameDecoding
     ) throws -> [VerificationFinding] {
         let select = try PreparedStatement(
             db,
             """
             SELECT \(ReadingRow.columns), \(FrameRow.columns) FROM reading AS r
             JOIN frame AS f ON f.key = (SELECT max(frame) FROM reading_frame WHERE reading = r.key AND role = \(role: .figures))
+            WHERE r.key BETWEEN ? AND ?
             """)
         defer { select.reset() }
+        select.bind(1, keys.lowerBound)
+        select.bind(2, keys.upperBound)
         var findings: [VerificationFinding] = []
         while try select.next() {
             // One that cannot be read is told of where its record is looked at.

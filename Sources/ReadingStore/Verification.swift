@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import HealthReadings
 import Synchronization
@@ -49,35 +50,83 @@ extension ReadingStore {
     ///   `CancellationError`.
     public func verify(
         progress: @escaping StoreProgress.Handler = { _ in }
+    ) async throws -> [VerificationFinding] { try await verify(atOnce: Walk.atOnce, progress: progress) }
+
+    /// - Parameter atOnce: how many rows are read in one go; others are read and written between.
+    func verify(
+        atOnce: Int, progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> [VerificationFinding] {
+        try sealing.requireKeys()
+        progress(StoreProgress(.checkingFile))
+        return try await withThrowingTaskGroup(of: Checked.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                .file(
+                    try await self.read { db in
+                        try String.fetchAll(db, sql: "PRAGMA integrity_check(100)").filter { $0 != "ok" }
+                            .map { VerificationFinding(problem: .database, subject: $0) }
+                    })
+            }
+            group.addTask {
+                let walk = Walk(store: self, atOnce: atOnce, tell: progress)
+                do { return .rows(.success(try await self.rowFindings(walk))) } catch { return .rows(.failure(error)) }
+            }
+            var rows: Result<[VerificationFinding], any Error>?
+            var isSound = false
+            while let checked = try await group.next() {
+                switch checked {
+                // A damaged file answers all other questions wrongly, or not at all.
+                case .file(let damages) where !damages.isEmpty: return damages
+                case .file: isSound = true
+                case .rows(let found): rows = found
+                }
+                if isSound, let rows { return try rows.get() }
+                if rows != nil { progress(StoreProgress(.checkingFile)) }
+            }
+            throw CancellationError()
+        }
+    }
+
+    /// What was checked side by side.
+    private enum Checked: Sendable {
+        /// SQLite's own check.
+        case file([VerificationFinding])
+        /// What the rows say, or why they could not be read.
+        case rows(Result<[VerificationFinding], any Error>)
+    }
+
+    private func rowFindings(_ walk: Walk) async throws -> [VerificationFinding] {
         let decoder = decoder
         let hasPruneKey = pruneKey.withLock { $0 != nil }
-        return try await read { [sealing] db in
-            try sealing.requireKeys()
-            let rows = RowReader(db, sealing)
-            progress(StoreProgress(.checkingFile))
-            var findings = try String.fetchAll(db, sql: "PRAGMA integrity_check(100)").filter { $0 != "ok" }
-                .map { VerificationFinding(problem: .database, subject: $0) }
-            // A damaged file answers the questions below wrongly.
-            guard findings.isEmpty else { return findings }
-            findings += try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").map { row in
+        var findings: [VerificationFinding] = try await read { db in
+            try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").map { row in
                 let (table, key): (String, Int64?) = (try row.value(0), try row.value(1))
                 return VerificationFinding(problem: .reference, subject: "\(table) \(key ?? 0)")
             }
-            findings += try Int64.fetchAll(
-                db,
-                sql: """
-                    SELECT key FROM frame WHERE state = \(frame: .record)
-                        AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = frame.key)
-                    """
-            ).map { VerificationFinding(problem: .noReading, subject: String($0)) }
-            findings += try Int64.fetchAll(
-                db, sql: "SELECT key FROM contact WHERE started_at NOT BETWEEN ? AND ?",
-                arguments: [DeviceHolds.plausibleStarts.lowerBound, DeviceHolds.plausibleStarts.upperBound]
-            ).map { VerificationFinding(problem: .contactTime, subject: "contact \($0)") }
-            findings += try Self.queueFindings(db, rows)
-            findings += try Self.changedFindings(db, sealing, progress)
-            findings += try Retracting.findings(db, sealing)
+                + Int64.fetchAll(
+                    db,
+                    sql: """
+                        SELECT key FROM frame WHERE state = \(frame: .record)
+                            AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = frame.key)
+                        """
+                ).map { VerificationFinding(problem: .noReading, subject: String($0)) }
+                + Int64.fetchAll(
+                    db, sql: "SELECT key FROM contact WHERE started_at NOT BETWEEN ? AND ?",
+                    arguments: [DeviceHolds.plausibleStarts.lowerBound, DeviceHolds.plausibleStarts.upperBound]
+                ).map { VerificationFinding(problem: .contactTime, subject: "contact \($0)") }
+        }
+        let places = try await walk.findings(.checkingQueue, in: "outbox", Self.changedFindings)
+        let readings = try await walk.findings(.checkingReadings, in: "reading") { db, rows, keys in
+            RowFindings(
+                notQueued: try Self.notQueued(db, rows, keys),
+                differing: try Self.frameFindings(db, rows, keys, decoder: decoder),
+                decided: try Self.figureFindings(db, rows, keys, decoder: decoder))
+        }
+        findings += Set(readings.flatMap(\.notQueued)).map(\.description).sorted()
+            .map { VerificationFinding(problem: .notQueued, subject: $0) }
+        findings += places.flatMap(\.self)
+        findings += try await read { [sealing] db in
+            var findings = try Retracting.findings(db, sealing)
             findings += try Changes(db: db).findings()
             findings += try PeopleTags(db: db, sealing: sealing).findings()
             if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {
@@ -89,16 +138,14 @@ extension ReadingStore {
                     if (try? sealing.label(row.value(1), of: key)) != nil { return nil }
                     return VerificationFinding(problem: .unreadable, subject: "device \(key)")
                 }
-            findings += try Self.apartFindings(db, rows)
-            findings += try Self.frameFindings(db, rows, decoder: decoder, progress: progress)
-            findings += try Self.figureFindings(db, rows, decoder: decoder)
-            return findings
+            return findings + (try Self.apartFindings(db, RowReader(db, sealing)))
         }
+        return findings + readings.flatMap(\.differing) + readings.flatMap(\.decided)
     }
 
     /// Readings that a destination is to get, and that are not queued for it.
-    private static func queueFindings(_ db: Database, _ rows: RowReader) throws -> [VerificationFinding] {
-        var missing: Set<ReadingID> = []
+    private static func notQueued(_ db: Database, _ rows: RowReader, _ keys: ClosedRange<Int64>) throws -> [ReadingID] {
+        var missing: [ReadingID] = []
         for destination in try Self.destinations(db) where destination.state != .removed {
             // Earlier versions had one destination, and did not deliver all kinds that there are now.
             let isFirst = destination.enabledAt == nil
@@ -107,25 +154,28 @@ extension ReadingStore {
             }
             let kinds = delivered.map { String($0.code) }.sorted()
             let first = isFirst ? Int64.min : try Backlog.queued(db, destination)
+            // With the plus signs SQLite keeps to the range of keys.
             let select = try PreparedStatement(
                 db,
                 """
-                SELECT \(ReadingRow.columns) FROM reading AS r
-                WHERE record_exclusion IS NULL AND time_exclusion IS NULL AND r.kind IN (\(kinds.joined(separator: ",")))
-                    AND r.time >= ?1 AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND destination = ?2)
+                SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.key BETWEEN ?3 AND ?4
+                    AND record_exclusion IS NULL AND time_exclusion IS NULL AND +r.kind IN (\(kinds.joined(separator: ",")))
+                    AND +r.time >= ?1 AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND destination = ?2)
                 """)
             defer { select.reset() }
             select.bind(1, first)
             select.bind(2, destination.key.rawValue)
+            select.bind(3, keys.lowerBound)
+            select.bind(4, keys.upperBound)
             while try select.next() {
                 // One that cannot be read is told of where its frame is looked at.
                 guard let (id, content) = try? rows.content(select), Record(value: content.value).isDelivered else {
                     continue
                 }
-                missing.insert(id)
+                missing.append(id)
             }
         }
-        return missing.map(\.description).sorted().map { VerificationFinding(problem: .notQueued, subject: $0) }
+        return missing
     }
 
     /// Opens the frames that belong to no reading, and the contexts of those that do.
@@ -143,11 +193,9 @@ extension ReadingStore {
     }
 
     /// Checks where readings are delivered, and opens the server's words on them.
-    private static func changedFindings(
-        _ db: Database, _ sealing: Sealing, _ progress: @escaping StoreProgress.Handler
+    @Sendable private static func changedFindings(
+        _ db: Database, _ rows: RowReader, _ places: ClosedRange<Int64>
     ) throws -> [VerificationFinding] {
-        let total = try Int64.fetchOne(db, sql: "SELECT count(*) FROM outbox") ?? 0
-        var tally = WalkTally(.checkingQueue, of: total, progress)
         let select = try PreparedStatement(
             db,
             """
@@ -157,17 +205,18 @@ extension ReadingStore {
                     OR (o.state = \(outbox: .handedOver) AND o.handed_over_at IS NULL)
                     OR o.state NOT IN (\(OutboxState.allCases.map { String($0.rawValue) }.joined(separator: ", "))),
                 o.destination
-            FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+            FROM outbox AS o CROSS JOIN reading AS r ON r.key = o.reading WHERE o.rowid BETWEEN ? AND ?
             """)
         defer { select.reset() }
+        select.bind(1, places.lowerBound)
+        select.bind(2, places.upperBound)
         var findings: [VerificationFinding] = []
         while try select.next() {
-            tally.count()
             let row = OutboxTag(select)
-            if !row.holds(select, sealing) || select.int(OutboxTag.count + 1) != 0 {
+            if !row.holds(select, rows.sealing) || select.int(OutboxTag.count + 1) != 0 {
                 findings.append(VerificationFinding(problem: .queueChanged, subject: "reading \(row.reading)"))
             }
-            if (try? sealing.words(
+            if (try? rows.sealing.words(
                 select.octets(OutboxTag.count), on: row.reading, at: select.int(OutboxTag.count + 2))) == nil
             {
                 findings.append(
@@ -179,22 +228,22 @@ extension ReadingStore {
 
     /// Decodes the newest frame of every reading again.
     private static func frameFindings(
-        _ db: Database, _ rows: RowReader, decoder: any FrameDecoding, progress: @escaping StoreProgress.Handler
+        _ db: Database, _ rows: RowReader, _ keys: ClosedRange<Int64>, decoder: any FrameDecoding
     ) throws -> [VerificationFinding] {
-        let total = try Int64.fetchOne(db, sql: "SELECT count(*) FROM reading") ?? 0
-        var tally = WalkTally(.checkingReadings, of: total, progress)
         let select = try PreparedStatement(
             db,
             """
             SELECT \(ReadingRow.columns), \(FrameRow.columns)
             FROM reading AS r LEFT JOIN frame AS f ON f.key =
                 (SELECT max(frame) FROM reading_frame WHERE reading = r.key AND role = \(role: .record))
+            WHERE r.key BETWEEN ? AND ?
             """)
         defer { select.reset() }
+        select.bind(1, keys.lowerBound)
+        select.bind(2, keys.upperBound)
         let dropped = try FrameBatch.horizon(db)
         var findings: [VerificationFinding] = []
         while try select.next() {
-            tally.count()
             guard let reading = try? rows.reading(select) else {
                 findings.append(
                     VerificationFinding(problem: .unreadable, subject: "reading \(ReadingRow.key(select))"))
@@ -220,7 +269,6 @@ extension ReadingStore {
                 continue
             }
         }
-        tally.end()
         return findings
     }
 
@@ -247,21 +295,77 @@ extension ReadingStore {
     }
 }
 
-/// Counts the rows of a walk, and tells of every thousandth.
-private struct WalkTally {
-    private var progress: StoreProgress
-    private let tell: StoreProgress.Handler
+/// What some readings were found to be.
+private struct RowFindings: Sendable {
+    /// Those that a destination is to get, and that are not queued for it.
+    var notQueued: [ReadingID]
+    /// Those that are not as their frames say.
+    var differing: [VerificationFinding]
+    /// Those of which a person decided otherwise than is stored.
+    var decided: [VerificationFinding]
+}
 
-    init(_ step: StoreProgress.Step, of total: Int64, _ tell: @escaping StoreProgress.Handler) {
-        (progress, self.tell) = (StoreProgress(step, of: total), tell)
+/// A walk along a table, by several connections side by side and some rows at a time: a core each, as far as the store lets
+/// so many read. No transaction of it is long, so that the log is folded into the file meanwhile.
+private struct Walk: Sendable {
+    /// How many rows are read in one go: some hundredths of a second.
+    static let atOnce = 4096
+
+    let store: ReadingStore
+    let atOnce: Int
+    let tell: StoreProgress.Handler
+
+    /// What was found of a table's rows, in their order. Rows that come meanwhile may be left out.
+    ///
+    /// - Parameter look: looks at the rows whose keys are in a range.
+    func findings<Found: Sendable>(
+        _ step: StoreProgress.Step, in table: String,
+        _ look: @escaping @Sendable (Database, RowReader, ClosedRange<Int64>) throws -> Found
+    ) async throws -> [Found] {
+        let total = try await store.read { db in try Int64.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0 }
+        var progress = StoreProgress(step, of: total)
+        return try await withThrowingTaskGroup(of: (piece: Int, rows: Int64, found: Found).self) { group in
+            var found: [Int: Found] = [:]
+            var (piece, first) = (0, Int64?.some(.min))
+            /// Begins with the next rows, if there are any.
+            func begin() async throws {
+                guard let start = first, let next = try await rows(from: start, in: table) else { return first = nil }
+                first = next.keys.upperBound == .max ? nil : next.keys.upperBound + 1
+                group.addTask { [piece] in
+                    let found = try await store.read { [sealing = store.sealing] db in
+                        try sealing.requireKeys()
+                        return try look(db, RowReader(db, sealing), start...next.keys.upperBound)
+                    }
+                    return (piece, next.count, found)
+                }
+                piece += 1
+            }
+            for _ in 0..<max(1, ProcessInfo.processInfo.activeProcessorCount) { try await begin() }
+            while let looked = try await group.next() {
+                found[looked.piece] = looked.found
+                progress.done += looked.rows
+                tell(progress)
+                try await begin()
+            }
+            return (0..<piece).compactMap { found[$0] }
+        }
     }
 
-    mutating func count() {
-        progress.done += 1
-        if progress.done % 1000 == 0 { tell(progress) }
+    /// The keys of the next rows, and how many there are.
+    private func rows(from start: Int64, in table: String) async throws -> (keys: ClosedRange<Int64>, count: Int64)? {
+        try await store.read { [atOnce] db in
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT max(rowid), count(*) FROM (SELECT rowid FROM \(table) WHERE rowid >= ? ORDER BY rowid LIMIT ?)
+                    """,
+                arguments: [start, atOnce])
+            guard let row, let last = row[0] as Int64? else { return nil }
+            // The file may be damaged: its check goes on beside the walk.
+            guard last >= start else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
+            return (start...last, try row.value(1))
+        }
     }
-
-    func end() { tell(progress) }
 }
 
 extension Reading {

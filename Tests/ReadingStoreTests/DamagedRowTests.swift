@@ -4,6 +4,7 @@ import GRDB
 import HealthReadings
 import LogLines
 import Logging
+import TestSupport
 import Testing
 
 @testable import ReadingStore
@@ -31,6 +32,7 @@ struct DamagedRowTests {
                     """)
         }
         let before = try await harness.store.verify()
+        #expect(try await harness.store.verify(atOnce: 1) == before, "the same, however many are looked at in one go")
         let change = try await harness.store.rotateKey()
         #expect(change.readings == readings.count - 2)
         #expect(
@@ -42,6 +44,67 @@ struct DamagedRowTests {
             try await Set(harness.store.verify()) == Set(before), "what was damaged is still told, and nothing else")
         let text = try String(contentsOfFile: SealingTests.keyPath(harness.directory), encoding: .utf8)
         #expect(text.split(separator: "\n").count == 1)
+    }
+
+    @Test("rows are checked wherever their keys lie")
+    func farKeys() async throws {
+        let harness = try await Harness()
+        try await SealingTests.fill(harness)
+        let store = harness.store
+        try await store.write(.device) { db in
+            try db.execute(
+                sql: """
+                    UPDATE outbox SET rowid = \(Int64.max) WHERE reading = 1;
+                    UPDATE outbox SET rowid = \(Int64.min) WHERE reading = 2
+                    """)
+        }
+        #expect(try await store.verify(atOnce: 1).isEmpty)
+        try await store.write(.device) { db in
+            try db.execute(sql: "UPDATE outbox SET tag = x'80' WHERE reading IN (1, 2)")
+        }
+        for atOnce in [1, 2, 4096] {
+            let found = try await store.verify(atOnce: atOnce)
+            #expect(found.map(\.problem) == [.queueChanged, .queueChanged])
+            #expect(found.map(\.subject) == ["reading 2", "reading 1"])
+        }
+    }
+
+    @Test("what SQLite's own check finds is told, however the file answers what is asked beside it", arguments: 0..<8)
+    func damagedPages(seed: UInt64) async throws {
+        let harness = try await Harness()
+        try await SealingTests.fill(harness)
+        try harness.store.close()
+        let name = "/readings.sqlite"
+        let sound = try Data(contentsOf: URL(fileURLWithPath: harness.directory + name))
+        let pageSize = 1024
+        var random = SeededGenerator(seed: seed)
+        var told = 0
+        for _ in 0..<12 {
+            var octets = sound
+            // Heads of pages and their cells' places, or one page instead of another: trees that go wrong or in circles.
+            for _ in 0..<Int.random(in: 1...3, using: &random) {
+                let page = Int.random(in: 1..<octets.count / pageSize, using: &random) * pageSize
+                if Bool.random(using: &random) {
+                    octets[page + Int.random(in: 0..<64, using: &random)] = .random(in: 0...255, using: &random)
+                } else {
+                    let other = Int.random(in: 1..<octets.count / pageSize, using: &random) * pageSize
+                    octets.replaceSubrange(page..<page + pageSize, with: sound[other..<other + pageSize])
+                }
+            }
+            for suffix in ["-wal", "-shm"] { unlink(harness.directory + name + suffix) }
+            try octets.write(to: URL(fileURLWithPath: harness.directory + name))
+            let isSound = try? await DatabaseQueue(path: harness.directory + name).read { db in
+                try String.fetchOne(db, sql: "PRAGMA integrity_check") == "ok"
+            }
+            // What cannot be opened, or read to the end, has been told.
+            guard let store = try? await Harness.open(harness.directory) else { continue }
+            if let findings = try? await store.verify(atOnce: 3), isSound != true {
+                #expect(findings.contains { $0.problem == .database })
+                told += 1
+            }
+            try? store.close()
+        }
+        #expect(told > 0)
     }
 
     @Test("a destination's words on a reading that is revised during a change of keys are re-encrypted too")
