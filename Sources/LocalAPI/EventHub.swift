@@ -224,8 +224,12 @@ package final class APIEventHub: Sendable {
     /// Whether anybody listens.
     var hasListeners: Bool { listeners.hasListeners }
 
-    /// Yields whenever there is something new; at most one is kept for a listener that is busy. Ends with the hub.
-    func bells() -> AsyncStream<Void> { listeners.listen(buffering: 1) }
+    /// Calls whenever there is something new, and in the end.
+    ///
+    /// - Returns: what ends the calls.
+    func follow(
+        _ ring: @escaping @Sendable () -> Void, atEnd end: @escaping @Sendable () -> Void
+    ) -> @Sendable () -> Void { listeners.follow({ _ in ring() }, atEnd: end) }
 
     /// Ends all streams.
     func finish() { listeners.close() }

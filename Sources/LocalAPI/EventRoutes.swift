@@ -53,19 +53,20 @@ struct EventRoutes {
             body: ResponseBody { writer in
                 counters.streams(1)
                 defer { counters.streams(-1) }
-                let (bells, departures) = (hub.bells(), clients.departures())
+                // Rung without a task between: each event rings for each stream.
+                let (wakes, wake) = AsyncStream<Wake>.makeStream(bufferingPolicy: .bufferingNewest(1))
+                let leaveHub = hub.follow({ wake.yield(.bell) }, atEnd: { wake.finish() })
+                let leaveClients = clients.followDepartures { wake.yield(.bell) }
+                defer {
+                    leaveHub()
+                    leaveClients()
+                }
                 try await writer.write(greeting)
                 if !faults.isEmpty {
                     let filter = try await filter(audience, client)
                     for fault in faults where filter.passes(fault) { try await writer.write(fault.octets) }
                 }
                 try await withThrowingTaskGroup(of: Void.self) { group in
-                    let (wakes, wake) = AsyncStream<Wake>.makeStream(bufferingPolicy: .bufferingNewest(1))
-                    group.addTask {
-                        for await _ in bells { wake.yield(.bell) }
-                        wake.finish()
-                    }
-                    group.addTask { for await _ in departures { wake.yield(.bell) } }
                     group.addTask {
                         while !Task.isCancelled {
                             try await Task.sleep(for: Self.heartbeat)

@@ -83,6 +83,26 @@ import Testing
         #expect(await Array(closed) == [7])
     }
 
+    @Test("who follows a broadcaster is called until they leave, and told of its end once")
+    func broadcastFollowed() {
+        let broadcaster = Broadcaster<Int>()
+        let (steps, others) = (Steps(), Steps())
+        let leave = broadcaster.follow({ steps.note("\($0)") }, atEnd: { steps.note("end") })
+        let leaveToo = broadcaster.follow({ others.note("\($0)") }, atEnd: { others.note("end") })
+        broadcaster.send(1)
+        leaveToo()
+        broadcaster.send(2)
+        #expect(broadcaster.hasListeners)
+        broadcaster.close()
+        broadcaster.send(3)
+        #expect(!broadcaster.hasListeners)
+        leave()
+        leaveToo()
+        _ = broadcaster.follow({ others.note("\($0)") }, atEnd: { others.note("closed") })
+        broadcaster.send(4)
+        #expect(steps.all == ["1", "2", "end"] && others.all == ["1", "closed"])
+    }
+
     @Test("two senders at once are heard in the same order by all, and a listener that leaves is forgotten")
     func broadcastOrder() async {
         let broadcaster = Broadcaster<Int>()

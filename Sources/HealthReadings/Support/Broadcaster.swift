@@ -4,8 +4,13 @@ import Synchronization
 ///
 /// A slow listener never holds up the sender: it loses the oldest elements beyond its buffer.
 package final class Broadcaster<Element: Sendable>: Sendable {
+    private struct Listener: Sendable {
+        var take: @Sendable (Element) -> Void
+        var end: @Sendable () -> Void
+    }
+
     private struct State {
-        var listeners: [Int: AsyncStream<Element>.Continuation] = [:]
+        var listeners: [Int: Listener] = [:]
         var last = 0
         var isClosed = false
     }
@@ -22,18 +27,31 @@ package final class Broadcaster<Element: Sendable>: Sendable {
     package func listen(buffering limit: Int, first: Element? = nil) -> AsyncStream<Element> {
         let (stream, continuation) = AsyncStream<Element>.makeStream(bufferingPolicy: .bufferingNewest(limit))
         if let first { continuation.yield(first) }
+        let leave = follow({ continuation.yield($0) }, atEnd: { continuation.finish() })
+        continuation.onTermination = { _ in leave() }
+        return stream
+    }
+
+    /// Calls for every element from now on.
+    ///
+    /// - Parameters:
+    ///   - take: takes an element, while others wait for theirs: it neither waits nor calls the broadcaster.
+    ///   - end: called when the broadcaster has ended all streams, at once if it has for good.
+    /// - Returns: what ends the calls; one that is under way may still come through.
+    package func follow(
+        _ take: @escaping @Sendable (Element) -> Void, atEnd end: @escaping @Sendable () -> Void = {}
+    ) -> @Sendable () -> Void {
         let number: Int? = state.withLock { state in
             if state.isClosed { return nil }
             state.last += 1
-            state.listeners[state.last] = continuation
+            state.listeners[state.last] = Listener(take: take, end: end)
             return state.last
         }
-        if let number {
-            continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.listeners[number] = nil } }
-        } else {
-            continuation.finish()
+        guard let number else {
+            end()
+            return {}
         }
-        return stream
+        return { [weak self] in self?.state.withLock { $0.listeners[number] = nil } }
     }
 
     /// Whether anybody listens.
@@ -42,7 +60,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
     /// Sends an element to everybody who listens.
     package func send(_ element: Element) {
         // Under the lock, or two senders could meet two listeners in different orders. Yielding calls nobody back.
-        state.withLock { state in for listener in state.listeners.values { listener.yield(element) } }
+        state.withLock { state in for listener in state.listeners.values { listener.take(element) } }
     }
 
     /// Ends every stream. Whoever listens afterwards gets what is sent from then on.
@@ -58,7 +76,7 @@ package final class Broadcaster<Element: Sendable>: Sendable {
             return Array(state.listeners.values)
         }
         // Outside the lock: finishing calls back.
-        for listener in listeners { listener.finish() }
+        for listener in listeners { listener.end() }
     }
 }
 
