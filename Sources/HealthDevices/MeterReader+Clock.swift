@@ -59,15 +59,19 @@ extension MeterReader {
         var summary = ContactSummary(isComplete: wasComplete, received: 0)
         let result: Result<ClockSetting, any Error>
         do {
-            let setting =
-                if let link = OneTouchLink(peripheral, characteristics) {
-                    try await set(link, device, &contact, wallTime)
-                } else if let sensor = ContinuousGlucoseSensor(peripheral, characteristics) {
-                    try await set(sensor, device, &contact, wallTime)
-                } else {
-                    try await set(peripheral, characteristics, device, facts.clock, wallTime)
-                }
-            if let after = setting.after { contact = try await memory.noteClock(after, in: contact) }
+            let (setting, clock): (ClockSetting, ClockReading?)
+            if let sensor = ContinuousGlucoseSensor(peripheral, characteristics) {
+                (setting, clock) = try await set(sensor, device, contact, wallTime)
+            } else {
+                setting =
+                    if let link = OneTouchLink(peripheral, characteristics) {
+                        try await set(link, device, &contact, wallTime)
+                    } else {
+                        try await set(peripheral, characteristics, device, facts.clock, wallTime)
+                    }
+                clock = setting.after
+            }
+            if let clock { contact = try await memory.noteClock(clock, in: contact) }
             result = .success(setting)
         } catch {
             summary.error = ContactFailure(error).code
@@ -150,18 +154,20 @@ extension MeterReader {
 
 extension MeterReader {
     /// The clock of a continuous sensor is the start of its session and the minutes since.
+    ///
+    /// - Returns: what it showed, and the clock by which the session's values are dated. All of them have the start that is
+    ///   asked for with them: what the clock showed before dates none. A session of which records are known keeps its start
+    ///   (``ContinuousGlucoseSession/isAnother(than:now:)``), and with it the clock that it had.
     private func set(
-        _ sensor: ContinuousGlucoseSensor, _ device: DeviceDescription, _ contact: inout Contact,
+        _ sensor: ContinuousGlucoseSensor, _ device: DeviceDescription, _ contact: Contact,
         _ wallTime: @Sendable (Instant) -> WallTime
-    ) async throws -> ClockSetting {
+    ) async throws -> (setting: ClockSetting, clock: ClockReading?) {
         let feature = try await sensor.feature()
-        func clock() async throws -> ClockReading? {
+        func session() async throws -> ContinuousGlucoseSession {
             let start = try await sensor.start(hasChecksums: feature?.hasChecksums ?? false)
-            return try await sensor.clock(
-                of: ContinuousGlucoseSession(feature: feature, start: start?.dateTime.wallTime))
+            return ContinuousGlucoseSession(feature: feature, start: start?.dateTime.wallTime)
         }
-        let before = try await clock()
-        if let before { contact = try await memory.noteClock(before, in: contact) }
+        let before = try await sensor.clock(of: session())
         let moment = Instant.systemClock
         let now = wallTime(moment)
         do {
@@ -172,7 +178,11 @@ extension MeterReader {
                 description: "the sensor refused to set its time: \(GATTError.attribute(code))",
                 hint: "set it with the program that started its session")
         }
-        return ClockSetting(device: device, before: before, written: now, after: try await clock())
+        var session = try await session()
+        let minute = try await sensor.minute(hasChecksums: session.hasChecksums)
+        let setting = ClockSetting(device: device, before: before, written: now, after: minute.flatMap(session.clock))
+        if let last = try await memory.lastRecord(of: contact) { _ = session.isAnother(than: last, now: minute) }
+        return (setting, minute.flatMap(session.clock))
     }
 }
 

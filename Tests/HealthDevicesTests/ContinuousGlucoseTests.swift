@@ -280,6 +280,36 @@ import Testing
         #expect(failure?.code == "clock_refused")
     }
 
+    @Test("promise 7: where a sensor's time is set, its values are dated by the start that they are known by")
+    func clockOfSession() async throws {
+        let bench = bench { $0.writable[0x2AAA] = .some(nil) }
+        /// This sensor takes what is written as its session's start.
+        func set(_ start: WallTime) async throws -> ClockSetting {
+            try await MeterReader(journal: bench.store, memory: bench.store).setClock(of: bench.device) { _ in start }
+        }
+        // Nothing was read of it: what it showed before is of no use.
+        bench.device.change { $0.readable = Self.readable(start: .summer, minute: 12, hasChecksum: true) }
+        let first = try await set(Self.start)
+        #expect(first.before?.deviceTime == WallTime.summer.shown(inMinute: 12))
+        #expect(first.after?.deviceTime == Self.start.shown(inMinute: 12))
+        #expect(bench.store.clocks.map(\.deviceTime) == [Self.start.shown(inMinute: 12)])
+        try await bench.read()
+        // An hour later: it was two hours slow.
+        let moved = Self.start.advanced(byMinutes: 120)
+        go(bench, to: 72)
+        #expect(try await set(moved).after?.deviceTime == moved.shown(inMinute: 72))
+        #expect(bench.store.clocks.last?.deviceTime == Self.start.shown(inMinute: 72))
+        // Another hour later.
+        go(bench, to: 132, start: moved)
+        #expect(try await bench.read().isComplete && bench.store.readingCount == 132 && bench.store.epoch == 0)
+        #expect(Set(bench.store.clocks.map(\.deviceTime)) == Set([12, 72, 132].map { Self.start.shown(inMinute: $0) }))
+        // Another session has begun by the new time: what is known of it is its start.
+        let other = moved.advanced(byMinutes: 132 + 55)
+        bench.device.change { $0.readable = Self.readable(start: moved, minute: 5, hasChecksum: true) }
+        #expect(try await set(other).after?.deviceTime == other.shown(inMinute: 5))
+        #expect(bench.store.clocks.last?.deviceTime == other.shown(inMinute: 5))
+    }
+
     // MARK: The store
 
     @Test("in the store a value has its trend and quality, its time by the gateway's clock, and waits as automatic")

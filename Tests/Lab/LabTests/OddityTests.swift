@@ -129,6 +129,36 @@ extension LabTests {
             #expect(second.documents.count == 4 && second.documents.allSatisfy { $0["time"]?.text != nil })
         }
 
+        @Test("promise 7: a sensor's time is set within its session, and each of its values comes once, with its time")
+        func sessionSetAnew() async throws {
+            let gateway = try TestGateway()
+            let meter = try await pair(
+                Meters.cgm([
+                    "session_start": 320, "clock": -7200, "checksums": true, "together": 3,
+                    "records": ["count": 20, "seed": 314, "first": 5],
+                ]), [:], gateway)
+            let first = try await gateway("read", meter.address)
+            #expect(first.status == 0 && first.documents.count == 20, "\(first.errors)")
+            let set = try await gateway("devices", "set-clock", meter.address)
+            #expect(set.status == 0, "\(set.errors)")
+            #expect(abs((try set.document["before"]?["difference_seconds"]?.integer ?? 0) + 7200) <= 60)
+            #expect(abs(try set.document["after"]?["difference_seconds"]?.integer ?? 99) <= 60)
+            try await meter.add(["count": 3, "seed": 315, "first": 105])
+            let mark = try await meter.mark()
+            let second = try await gateway("read", meter.address)
+            #expect(second.status == 0 && second.documents.count == 3, "\(second.errors)")
+            #expect(try await meter.requests(since: mark).contains("01030164" + "00"), "from minute 100 on")
+            // The session began two hundred minutes before it was paired, by clocks of whole minutes.
+            let began = Date(timeIntervalSinceNow: -200 * 60)
+            for document in first.documents + second.documents {
+                let minute = try #require(document["sequence"]?.integer)
+                let time = try Date(document["time"]?.text ?? "", strategy: .iso8601)
+                #expect(abs(time.timeIntervalSince(began) - Double(minute * 60)) <= 180, "\(document)")
+            }
+            let anew = try await gateway("read", meter.address, "--all-records")
+            #expect(anew.status == 0 && anew.documents.isEmpty, "they came again, and are known: \(anew.errors)")
+        }
+
         @Test("a OneTouch meter is paired, read by its own protocol, and read on from where it was")
         func oneTouch() async throws {
             func records(_ numbers: ClosedRange<Int>) -> Document {

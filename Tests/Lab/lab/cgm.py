@@ -39,13 +39,14 @@ def start(meter):
 
 
 def on_time_written(emulation, value):
-    """The present: the session's age is taken off it."""
+    """The present: the session's age is taken off it. The minutes go on being counted from when it began."""
     meter, value = emulation.meter, bytes(value)
     if meter.checksums and value[-2:] != wire.cgm_checksum(value[:-2]):
         raise att.ATT_Error(INVALID_CHECKSUM)
     year, *rest = struct.unpack("<HBBBBB", value[:7])
-    now = emulation.clock(meter.clock or 0)
-    meter.session_start = (meter.session_start or meter.session_began) + (datetime(year, *rest) - now)
+    ahead = datetime(year, *rest) - emulation.clock(meter.clock or 0)
+    meter.session_start = (meter.session_start or meter.session_began) + ahead
+    meter.clock = (meter.clock or 0) + round(ahead.total_seconds())
     emulation.on_clock_set(value)
 
 
