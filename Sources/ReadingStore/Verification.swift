@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 import HealthReadings
 import Synchronization
@@ -58,17 +57,17 @@ extension ReadingStore {
     ) async throws -> [VerificationFinding] {
         try sealing.requireKeys()
         progress(StoreProgress(.checkingFile))
+        let walk = Walk(store: self, atOnce: atOnce, tell: progress)
         return try await withThrowingTaskGroup(of: Checked.self) { group in
             defer { group.cancelAll() }
             group.addTask {
                 .file(
-                    try await self.read { db in
+                    try await walk.read { db in
                         try String.fetchAll(db, sql: "PRAGMA integrity_check(100)").filter { $0 != "ok" }
                             .map { VerificationFinding(problem: .database, subject: $0) }
                     })
             }
             group.addTask {
-                let walk = Walk(store: self, atOnce: atOnce, tell: progress)
                 do { return .rows(.success(try await self.rowFindings(walk))) } catch { return .rows(.failure(error)) }
             }
             var rows: Result<[VerificationFinding], any Error>?
@@ -81,7 +80,15 @@ extension ReadingStore {
                 case .rows(let found): rows = found
                 }
                 if isSound, let rows { return try rows.get() }
-                if rows != nil { progress(StoreProgress(.checkingFile)) }
+                // The file's own check may take longer than all others.
+                if rows != nil {
+                    group.addTask {
+                        while true {
+                            progress(StoreProgress(.checkingFile))
+                            try await Task.sleep(for: .seconds(1))
+                        }
+                    }
+                }
             }
             throw CancellationError()
         }
@@ -97,8 +104,7 @@ extension ReadingStore {
 
     private func rowFindings(_ walk: Walk) async throws -> [VerificationFinding] {
         let decoder = decoder
-        let hasPruneKey = pruneKey.withLock { $0 != nil }
-        var findings: [VerificationFinding] = try await read { db in
+        var findings: [VerificationFinding] = try await walk.read { db in
             try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").map { row in
                 let (table, key): (String, Int64?) = (try row.value(0), try row.value(1))
                 return VerificationFinding(problem: .reference, subject: "\(table) \(key ?? 0)")
@@ -125,10 +131,14 @@ extension ReadingStore {
         findings += Set(readings.flatMap(\.notQueued)).map(\.description).sorted()
             .map { VerificationFinding(problem: .notQueued, subject: $0) }
         findings += places.flatMap(\.self)
-        findings += try await read { [sealing] db in
+        let hadPruneKey = pruneKey.withLock { $0 != nil }
+        findings += try await walk.read { [sealing] db in
+            try sealing.requireKeys()
             var findings = try Retracting.findings(db, sealing)
             findings += try Changes(db: db).findings()
             findings += try PeopleTags(db: db, sealing: sealing).findings()
+            // The first pruning makes the key, and the last erasure destroys it.
+            let hasPruneKey = hadPruneKey || self.pruneKey.withLock { $0 != nil }
             if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {
                 findings.append(VerificationFinding(problem: .pruneKey, subject: PruneKey.fileName))
             }
@@ -305,15 +315,25 @@ private struct RowFindings: Sendable {
     var decided: [VerificationFinding]
 }
 
-/// A walk along a table, by several connections side by side and some rows at a time: a core each, as far as the store lets
-/// so many read. No transaction of it is long, so that the log is folded into the file meanwhile.
+/// Walks along tables, some rows at a time and on two cores. A connection that reads is left for others.
 private struct Walk: Sendable {
     /// How many rows are read in one go: some hundredths of a second.
     static let atOnce = 4096
+    private static let width = 2
 
     let store: ReadingStore
     let atOnce: Int
     let tell: StoreProgress.Handler
+    private let turns = ReaderGate(limit: width)
+
+    init(store: ReadingStore, atOnce: Int, tell: @escaping StoreProgress.Handler) {
+        (self.store, self.atOnce, self.tell) = (store, atOnce, tell)
+    }
+
+    /// Reads from the last commit, in turn.
+    func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await turns.pass { try await store.read(body) }
+    }
 
     /// What was found of a table's rows, in their order. Rows that come meanwhile may be left out.
     ///
@@ -332,7 +352,7 @@ private struct Walk: Sendable {
                 guard let start = first, let next = try await rows(from: start, in: table) else { return first = nil }
                 first = next.keys.upperBound == .max ? nil : next.keys.upperBound + 1
                 group.addTask { [piece] in
-                    let found = try await store.read { [sealing = store.sealing] db in
+                    let found = try await read { [sealing = store.sealing] db in
                         try sealing.requireKeys()
                         return try look(db, RowReader(db, sealing), start...next.keys.upperBound)
                     }
@@ -340,12 +360,17 @@ private struct Walk: Sendable {
                 }
                 piece += 1
             }
-            for _ in 0..<max(1, ProcessInfo.processInfo.activeProcessorCount) { try await begin() }
+            for _ in 0..<Self.width { try await begin() }
             while let looked = try await group.next() {
                 found[looked.piece] = looked.found
-                progress.done += looked.rows
+                // Some come and go meanwhile.
+                progress.done = min(progress.done + looked.rows, total)
                 tell(progress)
                 try await begin()
+            }
+            if progress.done < total {
+                progress.done = total
+                tell(progress)
             }
             return (0..<piece).compactMap { found[$0] }
         }
