@@ -27,6 +27,7 @@ public struct TimeResolution: Sendable {
     private let zone: ZoneRules
     private let clock: ClockComparison?
     private let earlier: EarlierClock?
+    private let unfollowed: UnfollowedChange?
 
     /// How a device's clock stood before it was reset, set, or lost its battery.
     public struct EarlierClock: Sendable, Hashable {
@@ -42,15 +43,34 @@ public struct TimeResolution: Sendable {
         }
     }
 
+    /// A change to or from daylight saving time that a device's clock has not followed: it kept its distance to UTC from one
+    /// reading of it to the next, and the user's zone did not.
+    public struct UnfollowedChange: Sendable, Hashable {
+        /// Since when the clock had that distance before the change.
+        public var since: Instant
+        /// When it was first read after the change.
+        public var until: Instant
+
+        /// Makes it.
+        public init(since: Instant, until: Instant) {
+            self.since = since
+            self.until = until
+        }
+    }
+
     /// Resolves times of one contact.
     ///
     /// - Parameters:
     ///   - zone: the user's zone at the contact.
     ///   - clock: the comparison of the device's clock epoch; nil where the clock cannot be read.
     ///   - earlier: how the clock stood in the epoch before: a record may have been made in it and come only now.
-    public init(zone: ZoneRules, clock: ClockComparison?, earlier: EarlierClock? = nil) {
+    ///   - unfollowed: the last change of the zone's that the clock was seen not to follow.
+    public init(
+        zone: ZoneRules, clock: ClockComparison?, earlier: EarlierClock? = nil, unfollowed: UnfollowedChange? = nil
+    ) {
         self.zone = zone
         self.clock = clock
+        self.unfollowed = unfollowed
         self.earlier = clock.flatMap { clock in earlier.flatMap { Self.isBreak($0, clock, zone) ? $0 : nil } }
     }
 
@@ -89,7 +109,12 @@ public struct TimeResolution: Sendable {
             }
             return ResolvedTime(instant: receivedAt.flooredToSecond, basis: .reception)
         }
-        let now = try resolve(shown, by: clock, precedingInstant: precedingInstant)
+        let now =
+            if let clock, let instant = ranOn(shown, clock), (record.timeOffsetMinutes ?? 0) == 0 || byBaseTime {
+                ResolvedTime(instant: instant, basis: .corrected, clock: clock)
+            } else {
+                try resolve(shown, by: clock, precedingInstant: precedingInstant)
+            }
         guard let earlier else { return now }
         return try choose(
             now, resolve(shown, by: earlier.comparison, precedingInstant: precedingInstant), earlier, receivedAt)
@@ -145,6 +170,17 @@ public struct TimeResolution: Sendable {
         guard let instant = time.instant else { return .noTime }
         let isPlausible = instant >= earliest && instant <= receivedAt.advanced(bySeconds: latestAfterReception)
         return isPlausible ? nil : .implausibleTime
+    }
+
+    /// The instant of a record made while the clock is known to have run on, although the user's clocks were changed.
+    ///
+    /// A meter that is left in winter time is an hour slow in summer, and right again in the first morning of winter: by its
+    /// difference of then, a record of the evening before would be an hour early.
+    private func ranOn(_ deviceTime: WallTime, _ clock: ClockComparison) -> Instant? {
+        guard let unfollowed else { return nil }
+        let offset = zone.offsetSeconds(at: clock.readAt) + clock.correctionSeconds
+        let instant = Instant(seconds: deviceTime.secondsSinceEpoch - offset)
+        return instant >= unfollowed.since && instant <= unfollowed.until ? instant : nil
     }
 
     /// The instant of a record made before a change of clocks that the device has not followed.

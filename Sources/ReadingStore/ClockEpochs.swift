@@ -94,6 +94,25 @@ struct ClockEpochs {
             epochs[unbroken].comparison(in: zone), changedBy: epochs[unbroken - 1].startedAt)
     }
 
+    /// The last change of a zone's that the clock, read before and after, did not follow; nil where there is none.
+    ///
+    /// Two readings with the same difference to the zone say nothing of changes between them.
+    func unfollowedChange(in zone: ZoneRules) -> TimeResolution.UnfollowedChange? {
+        for place in 0..<max(0, unbroken - 1) {
+            let (before, after) = (epochs[place + 1], epochs[place])
+            let (last, first) = (before.newest.readAt, after.startedAt)
+            let offset = zone.offsetSeconds(at: last)
+            guard offset != zone.offsetSeconds(at: first), first.seconds - last.seconds <= Self.season else { continue }
+            // It ran as it did since the epoch began, unless an earlier change lies between.
+            let begin = max(before.startedAt, last.advanced(bySeconds: -Self.season / 2))
+            return .init(since: zone.offsetSeconds(at: begin) == offset ? begin : last, until: first)
+        }
+        return nil
+    }
+
+    /// Seconds in which a zone does not change three times, and most not twice.
+    private static let season: Int64 = 120 * 86_400
+
     /// How fast the clock gains (positive) or loses since it was last set, in parts per million; nil before a day of it.
     var driftPartsPerMillion: Double? {
         guard let newest = epochs.first else { return nil }

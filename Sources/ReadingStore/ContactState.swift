@@ -95,7 +95,8 @@ struct ContactState: Sendable {
         }
         let epochs = try ClockEpochs(db, device: device, contactAt: startedAt, zone: zone)
         times = TimeResolution(
-            zone: zone, clock: epochs.comparison(in: zone), earlier: epochs.beforeBreak(in: zone))
+            zone: zone, clock: epochs.comparison(in: zone), earlier: epochs.beforeBreak(in: zone),
+            unfollowed: epochs.unfollowedChange(in: zone))
     }
 
     /// Whose a record is; nil where people share the device and it says of none of them, or of somebody else.

@@ -164,6 +164,30 @@ struct TimeResolutionTests {
     }
 
     @Test(
+        "promise 7: a clock that was seen not to follow a change of clocks keeps its distance to UTC across it",
+        arguments: [
+            // Left in winter time: an hour slow in summer, and right again.
+            ("2026-10-24T20:25:00", "2026-10-24T19:25:00Z"), ("2026-10-25T01:30:00", "2026-10-25T00:30:00Z"),
+            ("2026-10-25T02:30:00", "2026-10-25T01:30:00Z"), ("2026-10-25T06:00:00", "2026-10-25T05:00:00Z"),
+            // Before that is known: the best that can be said is that it was right. And after it nothing is in doubt.
+            ("2026-10-19T12:00:00", "2026-10-19T10:00:00Z"), ("2026-10-26T12:00:00", "2026-10-26T11:00:00Z"),
+        ])
+    func leftInWinterTime(shown: String, expected: String) throws {
+        let zone = try #require(ZoneRules.named("Europe/Berlin"))
+        let clock = ClockComparison(differenceSeconds: 3, readAt: try instant("2026-10-27T07:00:00Z"))
+        let times = TimeResolution(
+            zone: zone, clock: clock,
+            unfollowed: .init(since: try instant("2026-10-20T07:00:00Z"), until: try instant("2026-10-25T07:00:00Z")))
+        let time = times.resolve(try glucose(shown), receivedAt: clock.readAt) { nil }
+        #expect(time == ResolvedTime(instant: try instant(expected), basis: .corrected, clock: clock))
+        // A record that says by its offset that its wall was moved is by that wall.
+        guard shown < "2026-10-25" else { return }
+        let moved = times.resolve(try glucose(shown, offset: 60), receivedAt: clock.readAt) { nil }
+        let unmoved = try resolve(try glucose(shown, offset: 60), in: "Europe/Berlin", clock: clock)
+        #expect(moved == unmoved)
+    }
+
+    @Test(
         "a repeated hour is the earlier one unless the order of numbers proves the later; a missing one moves forward")
     func changeOfClocks() throws {
         let record = try glucose("2026-10-25T02:30:00")

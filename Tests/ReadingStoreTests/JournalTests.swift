@@ -365,6 +365,62 @@ struct JournalTests {
             ])
     }
 
+    /// Reads a meter at some instants, when its clock is so many hours ahead of UTC (nil: it cannot be read).
+    private func times(
+        _ contacts: [(at: String, ahead: Int64?, shown: [String])]
+    ) async throws -> [String?] {
+        let harness = try await Harness()
+        var number: UInt16 = 0
+        for contact in contacts {
+            let readAt = Build.instant(contact.at)
+            let clock = contact.ahead.map {
+                ClockReading(deviceTime: WallTime(secondsSinceEpoch: readAt.seconds + $0 * 3600), readAt: readAt)
+            }
+            let frames = contact.shown.map { shown in
+                number += 1
+                return Build.glucose(number, shown)
+            }
+            try await harness.contact(frames, at: contact.at, clock: clock)
+        }
+        return try await harness.all().sorted { ($0.record.sequence ?? 0) < ($1.record.sequence ?? 0) }
+            .map { $0.time.uncertaintyMinutes == nil ? $0.time.instant?.description : "in doubt" }
+    }
+
+    @Test("promise 7: a meter that is left in winter time is right in the first night of winter, and before it")
+    func leftInWinterTime() async throws {
+        // In Berlin summer ends at 01:00Z on 25 October.
+        #expect(
+            try await times([
+                ("2026-10-23T07:00:00Z", 1, ["2026-10-23T07:30:00"]), ("2026-10-24T07:00:00Z", 1, []),
+                ("2026-10-25T07:00:00Z", 1, ["2026-10-24T20:25:00", "2026-10-25T02:30:00", "2026-10-25T07:00:00"]),
+                // One that was not given before.
+                ("2026-10-26T07:00:00Z", 1, ["2026-10-23T20:00:00", "2026-10-25T20:00:00"]),
+            ]) == [
+                "2026-10-23T06:30:00Z", "2026-10-24T19:25:00Z", "2026-10-25T01:30:00Z", "2026-10-25T06:00:00Z",
+                "2026-10-23T19:00:00Z", "2026-10-25T19:00:00Z",
+            ])
+    }
+
+    @Test("a meter that follows the changes of clocks is right between two of them, and where its clock cannot be read")
+    func followsChanges() async throws {
+        // Read in winter, and again in the next winter.
+        #expect(
+            try await times([
+                ("2026-03-20T07:00:00Z", 1, []), ("2026-11-01T07:00:00Z", 1, ["2026-07-01T12:00:00"]),
+            ]) == ["2026-07-01T10:00:00Z"])
+        #expect(
+            try await times([
+                ("2026-01-10T07:00:00Z", 1, []), ("2026-03-28T07:00:00Z", 1, []),
+                ("2026-03-30T07:00:00Z", nil, ["2026-03-30T08:00:00"]),
+            ]) == ["2026-03-30T06:00:00Z"])
+        // It shows half past two twice; read between, it has made this in the first of them, or in the other.
+        #expect(
+            try await times([
+                ("2026-10-24T07:00:00Z", 2, []), ("2026-10-25T01:10:00Z", 1, []),
+                ("2026-10-25T07:00:00Z", 1, ["2026-10-25T02:30:00", "2026-10-24T20:00:00"]),
+            ]) == ["in doubt", "2026-10-24T18:00:00Z"])
+    }
+
     @Test("two addresses with one serial number and model are one device, and a re-read under either is a no-op")
     func joinedAddresses() async throws {
         let harness = try await Harness()
