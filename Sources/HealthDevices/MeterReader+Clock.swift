@@ -156,7 +156,7 @@ extension MeterReader {
     /// The clock of a continuous sensor is the start of its session and the minutes since.
     ///
     /// - Returns: what it showed, and the clock by which the session's values are dated. All of them have the start that is
-    ///   asked for with them: what the clock showed before dates none. A session of which records are known keeps its start
+    ///   asked for with them: what the clock showed before dates none. A session that is known by its records keeps its start
     ///   (``ContinuousGlucoseSession/isAnother(than:now:)``), and with it the clock that it had.
     private func set(
         _ sensor: ContinuousGlucoseSensor, _ device: DeviceDescription, _ contact: Contact,
