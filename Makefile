@@ -30,7 +30,8 @@ help:
 	@echo "make soak     fail every file operation, cut the power at every moment (an hour), then kill the gateway and fail"
 	@echo "              its servers for long (EPISODES=30, ten lives each; KILLS=300 with every kind of destination), then play a year"
 	@echo "make soak-year  play a home's year with a fast clock: meters, a sensor, failing servers; count every reading, and measure"
-	@echo "              the growth of memory, descriptors and files (some hours; DAYS=30 takes some minutes, SEED repeats a run)"
+	@echo "              the growth of memory, descriptors and files (two hours or more; DAYS=30 takes some minutes, SEED repeats a run,"
+	@echo "              with FROM=2027-10-18 it begins then)"
 	@echo "make test-home-assistant  show the recorded meters in a real Home Assistant (needs Python 3.12)"
 	@echo "make test-fleet  1,000 simulated gateways at three RabbitMQ nodes, PostgreSQL and two collectors: kill each of them, lose"
 	@echo "              the disks, and count what is stored; then three NATS nodes, and the operator's page, command by command,"
@@ -102,11 +103,11 @@ soak: deps
 	@Tests/Faults/inject all
 	@Tests/Faults/run $(EPISODES)
 	@Tests/Faults/everywhere $(KILLS)
-	@Tests/Year/run $(DAYS) $(SEED)
+	@Tests/Year/run $(DAYS) $(SEED) $(FROM)
 
 soak-year: deps
 	@$(SWIFT) build -q --product healthrelay
-	@Tests/Year/run $(DAYS) $(SEED)
+	@Tests/Year/run $(DAYS) $(SEED) $(FROM)
 
 test-release: deps
 	@$(SWIFT) test -c release --package-path Tests/ReleaseDecoding --scratch-path .build-release

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from lab.suite import boot
 
-from . import Failed, figures
+from . import Failed, figures, heap
 from .bus import Bus
 from .clock import Clock
 from .gateway import Gateway
@@ -29,6 +29,8 @@ KEEP = 5
 WAIT = 2
 # Of a pruned reading the store keeps what its documentation says, 150 octets, with its place in an index or two.
 DISK_BAR = 300
+# Days of a life from one look at its heap to the next.
+LOOK = 15
 # A reading's time may be wrong by so much: a clock that is less than two minutes wrong counts as right, and differences
 # are rounded to minutes.
 TIME_BAR = timedelta(minutes=3)
@@ -39,14 +41,16 @@ def say(text):
 
 
 class Year:
-    def __init__(self, folder, days, seed):
-        self.folder, self.days, self.seed = folder, days, seed
-        self.lives, self.counts, self.guest_since, self.page = [[]], Counter(), None, None
+    def __init__(self, folder, days, seed, begin):
+        self.folder, self.days, self.seed, self.first_day = folder, days, seed, begin
+        self.lives, self.looks, self.counts, self.guest_since, self.page = [[]], [[]], Counter(), None, None
         self.guest = self.gateway = self.bus = self.places = None
         self.guest_spans, self.began, self.midnight = [], time.monotonic(), None
 
     async def start(self):
         self.clock = Clock(self.folder)
+        if self.first_day:
+            self.clock.leap(self.first_day)
         for attempt in range(3):
             try:
                 self.guest = await boot()
@@ -171,6 +175,16 @@ class Year:
         self.home.sensor.begin()
         self.counts["sensors"] += 1
 
+    async def do_set_sensor(self, ahead):
+        """Its time is set by another program, to a wrong one. By its first minutes alone a session is not told from another."""
+        sensor = self.home.sensor
+        if self.clock.now() - sensor.began < timedelta(hours=1):
+            return
+        sensor.catch_up()
+        await self.come([sensor])
+        sensor.is_set(ahead)
+        self.counts["sensors set"] += 1
+
     async def do_lose_link(self, name):
         device = getattr(self.home, name)
         device.live.behaviour.change({"drop_after_records": 1} if name == "meter" else {"drop_at_indication": 1})
@@ -222,6 +236,7 @@ class Year:
         self.clock.leap(self.clock.now() + timedelta(seconds=10))
         await self.gateway.start()
         self.lives.append([])
+        self.looks.append([])
         self.counts["restarts" if how == "TERM" else "kills"] += 1
 
     async def do_bluetoothd(self):
@@ -244,10 +259,15 @@ class Year:
             self.page = None
 
     async def do_sample(self, day):
+        # Threads that were started for what was just due end when they have had nothing to do for five seconds.
+        await self.clock.pass_time(self.gateway.process, seconds=10)
         sample = self.gateway.sample()
         self.lives[-1].append((day, sample))
         with open(f"{self.folder}/samples.jsonl", "a") as file:
             file.write(json.dumps({"day": day, "life": len(self.lives), "real": round(time.monotonic() - self.began), **sample}) + "\n")
+        if len(self.lives[-1]) % LOOK == 0:
+            self.looks[-1].append((day, heap.look(self.gateway.process.pid)))
+            heap.keep(self.looks[-1][-1][1], f"{self.folder}/heap-{day}.json")
         if day % 10 == 0 or self.days <= 15:
             say(f"day {day}: {time.monotonic() - self.began:.0f} s, {len(self.home.measured())} measurements, "
                 f"{sample['resident']:.1f} MiB, {sample['descriptors']} descriptors, store {sample['store']:.1f} MiB")
@@ -340,6 +360,11 @@ class Year:
         again = sum(each.counts["again"] for each in self.places.values())
         counts = self.counts | Counter({"contacts": self.home.contacts, "links pressed again": self.home.drops})
         say("\n" + "\n".join(lines) + "\n")
+        looks = max(self.looks, key=len)
+        if len(looks) > 1:
+            (since, before), *_, (until, after) = looks
+            say(f"what the memory of the longest life grew by, from day {since} to day {until}:")
+            say("\n".join(heap.grown(before, after)) + "\n")
         say(", ".join(f"{count} {what}" for what, count in counts.items()))
         say(f"{measured} measurements: {stored} in the store and {gone} pruned, each once, and each once at every destination "
             f"({again} came again after an answer that was lost)")
@@ -347,9 +372,9 @@ class Year:
 
 
 
-async def play(days, seed):
+async def play(days, seed, begin):
     folder = tempfile.mkdtemp(prefix="healthrelay-year.")
-    year = Year(folder, days, seed)
+    year = Year(folder, days, seed, begin)
     task, is_good = asyncio.current_task(), False
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, task.cancel)
@@ -386,12 +411,13 @@ def main():
     parser = argparse.ArgumentParser(prog="run", description="Plays a home's year with a gateway, and counts.")
     parser.add_argument("days", nargs="?", type=int, default=365)
     parser.add_argument("seed", nargs="?", type=int)
+    parser.add_argument("begin", nargs="?", metavar="DATE", type=lambda text: datetime.fromisoformat(text + "T00:00:00+00:00"))
     chosen = parser.parse_args()
     seed = random.randrange(1 << 30) if chosen.seed is None else chosen.seed
     logging.basicConfig(level=os.environ.get("HEALTHRELAY_LAB_LOG", "ERROR"))       # of bumble
     logging.getLogger("asyncio").setLevel("CRITICAL")
-    say(f"year: {chosen.days} days, seed {seed}")
-    sys.exit(asyncio.run(play(chosen.days, seed)))
+    say(f"year: {chosen.days} days, seed {seed}" + (f", from {chosen.begin:%Y-%m-%d} on" if chosen.begin else ""))
+    sys.exit(asyncio.run(play(chosen.days, seed, chosen.begin)))
 
 
 if __name__ == "__main__":

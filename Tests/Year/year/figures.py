@@ -4,8 +4,9 @@ import math
 DAYS = 365
 # How many days of each life of the gateway are left out, while caches fill: fewer in runs of less than so many days.
 WARM_UPS = [(1, 21), (3, 60), (14, math.inf)]
-# What may grow: (name, unit, the most a year that counts as flat).
-FLAT = [("resident", "MiB", 8), ("private dirty", "MiB", 8), ("descriptors", "", 2), ("threads", "", 2)]
+# What may grow: (name, unit, the most a year that counts as flat, the days below which its slope says nothing). Caches and the
+# allocator fill for a month.
+FLAT = [("resident", "MiB", 8, 60), ("private dirty", "MiB", 8, 60), ("descriptors", "", 2, 0), ("threads", "", 2, 0)]
 
 
 def slope(lives):
@@ -39,7 +40,9 @@ def table(lives, horizon, readings_a_day, disk_bar):
     """Lines for people, what is not flat, and whether there were days enough to know."""
     lines, grown = [f"{'':<18}{'first':>10}{'last':>10}{'a year':>12}{'± (2 s.e.)':>12}{'flat up to':>12}"], []
 
-    def row(name, unit, bar, first_day=0):
+    days = max(day for life in lives for day, _ in life)
+
+    def row(name, unit, bar, least=0, first_day=0):
         series = [[(day, sample[name]) for day, sample in life] for life in behind(lives, first_day)]
         series = [each for each in series if each]
         found = slope(series)
@@ -48,13 +51,15 @@ def table(lives, horizon, readings_a_day, disk_bar):
             return None
         a_year, error = found[0] * DAYS, 2 * found[1] * DAYS
         lines.append(f"{name:<18}{series[0][0][1]:>10.1f}{series[-1][-1][1]:>10.1f}{a_year:>12.2f}{error:>12.2f}{bar:>12.2f} {unit}")
+        if days < least:
+            return None
         if a_year - error > bar:
             grown.append(f"{name} grows by {a_year:.1f} {unit} a year")
         return a_year
-    slopes = [row(name, unit, bar) for name, unit, bar in FLAT]
+    slopes = [row(*each) for each in FLAT]
     bar = disk_bar * readings_a_day * DAYS / 2 ** 20
-    growth = row("store", "MiB", bar, horizon)
-    slopes += [growth, row("state directory", "MiB", bar, horizon)]
+    growth = row("store", "MiB", bar, first_day=horizon)
+    slopes += [growth, row("state directory", "MiB", bar, first_day=horizon)]
     if growth is not None:
         lines.append(f"{'':<18}behind the horizon the store grows by {growth * 2 ** 20 / DAYS / readings_a_day:.0f} octets a reading")
     work = [[(day, {key: after[key] - before[key] for key in ("processor", "switches")})

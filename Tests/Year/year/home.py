@@ -158,13 +158,13 @@ class Sensor(Device):
             name="TestCGM", address="C0:00:00:00:18:1F", service=0x181F, records=[], manufacturer="Example", model="CGM-3",
             serial="CGM3-0815", battery=91, mtu=185, clock=0, checksums=True, together=3, pace=0.002,
             passkey=True), drift=0)
-        self.began = None
+        self.began = self.known_start = None
         self.value = 120
 
     def begin(self):
         """A new sensor is put on."""
         self.began = self.home.clock.now().replace(second=0, microsecond=0)
-        self.live.meter.session_start = self.shown(0, self.began)
+        self.live.meter.session_start = self.known_start = self.shown(self.live.meter.clock, self.began)
         self.live.erase()
         self.live.ever[:] = []
         self.next = self.began + timedelta(minutes=EVERY)
@@ -176,11 +176,19 @@ class Sensor(Device):
             self.value = min(350, max(45, self.value + self.home.source.randint(-9, 9)))
             minute = int((self.next - self.began).total_seconds()) // 60
             record = Continuous(minute, str(self.value), trend="0.2", quality="97")
-            base = self.live.meter.session_start + timedelta(minutes=minute)
+            base = self.known_start + timedelta(minutes=minute)
             self.note((self.address, minute, base.isoformat(), number(str(self.value))), self.next)
             self.live.add([record])
             self.fresh.append(record)
             self.next += timedelta(minutes=EVERY)
+
+    def is_set(self, ahead=0):
+        """Its session's start moves, and the minutes go on being counted. What the gateway has read of the session keeps the start
+        that it is known by, and what follows has the same."""
+        self.live.meter.session_start += timedelta(seconds=ahead - self.live.meter.clock)
+        self.live.meter.clock = ahead
+        if self.next == self.began + timedelta(minutes=EVERY):
+            self.known_start = self.live.meter.session_start
 
     def forget(self):
         self.live.ever[:] = self.live.meter.records

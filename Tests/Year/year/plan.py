@@ -64,5 +64,7 @@ class Plan:
         for day in every(6, 29):
             self.add(begin + timedelta(days=day, hours=22), "fall back", self.source.choice(["meter", "cuff", "scale"]))
             self.add(begin + timedelta(days=day + 3, hours=22), "set clocks")
+        for day in every(10, 31):
+            self.add(moment(day), "set sensor", self.source.choice([-86400, -7200, -600, 600, 7200, 86400]))
         for day in every(14, 14):
             self.add(begin + timedelta(days=day, hours=21), "new sensor")
