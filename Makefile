@@ -103,11 +103,11 @@ soak: deps
 	@Tests/Faults/inject all
 	@Tests/Faults/run $(EPISODES)
 	@Tests/Faults/everywhere $(KILLS)
-	@Tests/Year/run $(DAYS) $(SEED) $(FROM)
+	@Tests/Year/run $(or $(DAYS),365) $(SEED) $(if $(FROM),--from $(FROM))
 
 soak-year: deps
 	@$(SWIFT) build -q --product healthrelay
-	@Tests/Year/run $(DAYS) $(SEED) $(FROM)
+	@Tests/Year/run $(or $(DAYS),365) $(SEED) $(if $(FROM),--from $(FROM))
 
 test-release: deps
 	@$(SWIFT) test -c release --package-path Tests/ReleaseDecoding --scratch-path .build-release

@@ -169,7 +169,7 @@ struct TimeResolutionTests {
             // Left in winter time: an hour slow in summer, and right again.
             ("2026-10-24T20:25:00", "2026-10-24T19:25:00Z"), ("2026-10-25T01:30:00", "2026-10-25T00:30:00Z"),
             ("2026-10-25T02:30:00", "2026-10-25T01:30:00Z"), ("2026-10-25T06:00:00", "2026-10-25T05:00:00Z"),
-            // Before that is known: the best that can be said is that it was right. And after it nothing is in doubt.
+            // Outside of the two readings its time is the zone's.
             ("2026-10-19T12:00:00", "2026-10-19T10:00:00Z"), ("2026-10-26T12:00:00", "2026-10-26T11:00:00Z"),
         ])
     func leftInWinterTime(shown: String, expected: String) throws {

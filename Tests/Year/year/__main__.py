@@ -411,7 +411,7 @@ def main():
     parser = argparse.ArgumentParser(prog="run", description="Plays a home's year with a gateway, and counts.")
     parser.add_argument("days", nargs="?", type=int, default=365)
     parser.add_argument("seed", nargs="?", type=int)
-    parser.add_argument("begin", nargs="?", metavar="DATE", type=lambda text: datetime.fromisoformat(text + "T00:00:00+00:00"))
+    parser.add_argument("--from", dest="begin", metavar="DATE", type=lambda text: datetime.fromisoformat(text + "T00:00:00+00:00"))
     chosen = parser.parse_args()
     seed = random.randrange(1 << 30) if chosen.seed is None else chosen.seed
     logging.basicConfig(level=os.environ.get("HEALTHRELAY_LAB_LOG", "ERROR"))       # of bumble
