@@ -16,10 +16,15 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
 import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from ports import free_ports
 
 # How an answer fails, and whether what it is for has been done then.
 FAULTS = (None, None, "cut before", "cut after", "500", "503", "429")
@@ -272,12 +277,6 @@ class FHIRServer(Receiver):
         return set(ids)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Database:
     """Debian's InfluxDB."""
 
@@ -286,7 +285,7 @@ class Database:
     def __init__(self, folder, certificate=None):
         self.folder = f"{folder}/influxdb"
         os.makedirs(self.folder)
-        port, other = free_port(), free_port()
+        port, other = free_ports(2)
         tls = f"""https-enabled = true
 https-certificate = "{certificate.path}"
 https-private-key = "{certificate.key}"
@@ -341,7 +340,7 @@ class Broker:
     program = "/usr/sbin/mosquitto"
 
     def __init__(self, folder, certificate=None):
-        port, own = free_port(), free_port()
+        port, own = free_ports(2)
         self.url = f"mqtts://localhost:{port}" if certificate else f"mqtt://127.0.0.1:{port}"
         self.log = f"{folder}/mosquitto.log"
         with open(f"{folder}/mosquitto.conf", "w") as file:

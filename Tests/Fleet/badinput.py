@@ -9,8 +9,9 @@ import time
 
 import documents
 import mqtt
-from engine import Authority, Failed, free_ports, run, until
+from engine import Authority, Failed, run, until
 from fleet import Fleet, RealGateway
+from ports import free_ports
 
 # Gateways of these trials alone; the last is a real one's.
 NAMES = [f"odd-{number}" for number in range(12)] + ["real-sealed", "real-killed"]

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -17,8 +16,11 @@ import tempfile
 import time
 import urllib.request
 
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from ports import free_ports
+
 ROOT = os.path.dirname(os.path.dirname(HERE))
 TOOL = os.environ.get("HEALTHRELAY_TOOL", f"{ROOT}/.build/debug/healthrelay")
 COLLECTOR = os.environ.get("HEALTHRELAY_COLLECTOR", f"{ROOT}/.build/debug/healthrelay-collector")
@@ -37,17 +39,6 @@ def rabbit(program):
 
 class Failed(Exception):
     pass
-
-
-def free_ports(count):
-    """Ports that nobody has; all are held until the last is found, so that they differ."""
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 def until(condition, words, seconds, pause=0.2):

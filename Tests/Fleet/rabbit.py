@@ -5,8 +5,9 @@ import secrets
 import shutil
 import signal
 
-from engine import RABBIT_ROOT, Failed, cpu, free_ports, plain_environment, rabbit, run, until
+from engine import RABBIT_ROOT, Failed, cpu, plain_environment, rabbit, run, until
 from keeper import pid_in, started
+from ports import free_ports
 
 
 class RabbitNode:

@@ -3,13 +3,16 @@ import asyncio
 import hashlib
 import os
 import pathlib
-import socket
+import sys
 import tempfile
 import time
 
 CACHE = pathlib.Path(os.environ.get("HEALTHRELAY_LAB_CACHE") or
                      os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "healthrelay-lab"))
 LAB = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(LAB.parent))
+
+from ports import free_ports
 
 
 def guest_folder():
@@ -17,17 +20,6 @@ def guest_folder():
     made_from = b"".join((LAB / each).read_bytes() for each in ("build-guest", "guest-init"))
     debian = os.environ.get("HEALTHRELAY_LAB_DEBIAN") or "12"
     return CACHE / f"guest-{debian}-{hashlib.sha256(made_from).hexdigest()[:16]}"
-
-
-def free_ports(count):
-    """Ports that nobody listens on, found together so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class Machine:
@@ -39,7 +31,7 @@ class Machine:
     def __init__(self, starts_at=None, shares=None, disk=None, serves=()):
         self.starts_at, self.shares, self.disk = starts_at, shares or {}, disk
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="healthrelay-lab."))
-        self.hci_path = self.folder / "hci"
+        self.hci_path, self.console_log = self.folder / "hci", self.folder / "console.log"
         inside = (5555, 5556, 5557, *serves)
         self.port_of = dict(zip(inside, free_ports(len(inside))))
         self.bus_port, self.capture_port, self.shell_port = (self.port_of[each] for each in inside[:3])
@@ -62,7 +54,7 @@ class Machine:
         self.process = await asyncio.create_subprocess_exec(
             "qemu-system-x86_64", "-accel", accelerator, "-M", "pc", "-cpu", "max", "-smp", "1", "-m", "768" if self.disk else "256",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-rtc", f"base={clock}",
-            "-serial", f"file:{self.folder / 'console.log'}",
+            "-serial", f"file:{self.console_log}",
             "-device", "virtio-serial-pci",
             "-chardev", f"socket,id=hci,path={self.hci_path},server=on,wait=off",
             "-device", "virtconsole,chardev=hci",
@@ -72,8 +64,9 @@ class Machine:
             "-append", f"console=ttyS0 panic=-1 quiet no_timer_check mitigations=off cryptomgr.notests lab.uid={os.getuid()}"
             + (" lab.disk=/dev/vda net.ifnames=0" if self.disk else ""),
             stdin=asyncio.subprocess.DEVNULL, stdout=open(self.folder / "qemu.log", "w"), stderr=asyncio.subprocess.STDOUT)
-        for _ in range(200):
-            if self.hci_path.exists():
+        # The console comes last: the sockets of the radio, the bus and the shell are there with it.
+        for _ in range(600):
+            if self.console_log.exists():
                 return
             if self.process.returncode is not None:
                 break
@@ -113,7 +106,7 @@ class Machine:
         return int(status), output
 
     def console(self):
-        return (self.folder / "console.log").read_text(errors="replace")
+        return self.console_log.read_text(errors="replace") if self.console_log.exists() else ""
 
     async def stop(self):
         if self.process and self.process.returncode is None:

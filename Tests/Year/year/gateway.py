@@ -9,7 +9,7 @@ import socket
 import sqlite3
 from collections import Counter
 
-from lab.machine import free_ports
+from ports import free_ports
 
 from . import Failed
 from .clock import LEAPS, PROCESS, PROCESSOR, SWITCHES
