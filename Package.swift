@@ -467,7 +467,7 @@ let package = Package(
                 "GatewayService", "GatewayCommands", "GatewaySettings", "HealthRelayCapture", "HealthRelayNFC",
                 "HealthRelayReport",
                 "EmulatedCloud", "EmulatedPhone", "EmulatedRadio", "EmulatedReader",
-                "EncodedSensor", "FreeStyleLibre", "GATTClient", "HealthReadings", "TestSupport",
+                "EncodedSensor", "FreeStyleLibre", "GATTClient", "HealthReadings", "ReadingStore", "TestSupport",
                 lifecycle, logging,
             ]),
         .target(name: "TestPostgreSQL", path: "Tests/TestPostgreSQL", swiftSettings: settings),

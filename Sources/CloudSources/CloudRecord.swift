@@ -92,9 +92,10 @@ public struct CloudRecord: Sendable, Hashable {
         var fields: [String] = []
         for name in ["", "person ", "vendor ", "collection ", "part ", ""] {
             guard let end = rest.firstIndex(of: UInt8(ascii: "\n")),
-                let line = String(validating: rest[..<end], as: UTF8.self), line.hasPrefix(name)
+                rest[..<end].starts(with: name.utf8),
+                let field = String(validating: rest[..<end].dropFirst(name.utf8.count), as: UTF8.self)
             else { throw failure("a line of the head", rest.startIndex, "something else") }
-            fields.append(String(line.dropFirst(name.count)))
+            fields.append(field)
             rest = rest[(end + 1)...]
         }
         guard fields[0] == header, fields[5].isEmpty else { throw failure("\"\(header)\"", 0, "something else") }

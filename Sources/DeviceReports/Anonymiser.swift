@@ -193,7 +193,8 @@ public struct Anonymiser {
         let ofModel = catalogue.models.flatMap(\.names).filter { $0.matches(name) }.map(\.text.count).max() ?? 0
         let kept = name.lowercased().hasPrefix("blesmart_") ? 17 : ofModel
         let words = Set(known.flatMap { $0.lowercased().split { !$0.isLetter && !$0.isNumber } })
-        let rest = String(disguise.text(name).dropFirst(kept)).replacing(/[\p{L}\p{N}]+/) { match in
+        let word = /[\p{L}\p{N}]+/.matchingSemantics(.unicodeScalar)
+        let rest = String(disguise.text(name).dropFirst(kept)).replacing(word) { match in
             words.contains(Substring(match.output.lowercased())) && match.output.contains(where: \.isLetter)
                 ? String(match.output) : Disguise.template(String(match.output))
         }

@@ -125,7 +125,6 @@ package struct OverviewPage: Sendable {
     }
 
     private static func escaped(_ text: String) -> String {
-        PrintableText.escaped(text).replacing("&", with: "&amp;").replacing("<", with: "&lt;")
-            .replacing(">", with: "&gt;").replacing("\"", with: "&quot;")
+        PrintableText.escaped(text).escaping(["&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;"])
     }
 }

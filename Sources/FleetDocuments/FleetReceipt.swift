@@ -35,18 +35,7 @@ public struct FleetReceipt: Sendable, Hashable {
         /// Makes a failure. A message is cut after the most bytes that a gateway reads.
         public init(code: String, message: String) {
             self.code = code
-            self.message = Self.cut(message)
-        }
-
-        private static func cut(_ message: String) -> String {
-            guard message.utf8.count > FleetReceipt.mostMessageBytes else { return message }
-            var (end, count) = (message.unicodeScalars.startIndex, 0)
-            while end < message.unicodeScalars.endIndex {
-                count += UTF8.width(message.unicodeScalars[end])
-                guard count <= FleetReceipt.mostMessageBytes else { break }
-                end = message.unicodeScalars.index(after: end)
-            }
-            return String(message.unicodeScalars[..<end])
+            self.message = message.cut(toOctets: FleetReceipt.mostMessageBytes)
         }
 
         /// The failure that a document's error is.

@@ -341,9 +341,12 @@ extension SettingDefinition {
 
     /// A URL's password is a secret too, and so may be its query, and a name without a password.
     private static func masked(_ text: String) -> String {
-        guard let url = URLComponents(string: text), url.scheme != nil, url.user != nil || url.query != nil else {
-            return text
+        guard let url = URLComponents(string: text) else {
+            // A password may be what makes it no URL.
+            let mark = text.unicodeScalars.split(separator: "://".unicodeScalars, maxSplits: 1).dropFirst().first
+            return mark.map { $0.contains("@") || $0.contains("?") } == true ? "***" : text
         }
+        guard url.scheme != nil, url.user != nil || url.query != nil else { return text }
         var shown = url
         if url.password != nil { shown.password = "***" } else if url.user != nil { shown.user = "***" }
         if url.query != nil { shown.query = "***" }

@@ -42,8 +42,8 @@ public enum SafeCSV {
     public static func quoted(_ cell: String) -> String {
         let needsQuotes =
             cell.unicodeScalars.contains { ",;\"\t\r\n".unicodeScalars.contains($0) }
-            || cell.unicodeScalars.first == "\u{FEFF}" || cell.first == " " || cell.last == " "
-        return needsQuotes ? "\"" + cell.replacing("\"", with: "\"\"") + "\"" : cell
+            || ["\u{FEFF}", " "].contains(cell.unicodeScalars.first) || cell.unicodeScalars.last == " "
+        return needsQuotes ? "\"" + cell.escaping(["\"": "\"\""]) + "\"" : cell
     }
 
     /// Without apostrophes in front, so that a text which had one before gets another, and loses no more than that.

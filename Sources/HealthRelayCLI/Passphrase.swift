@@ -10,8 +10,8 @@ struct PassphraseOptions: ParsableArguments {
     /// The passphrase: of the file, else of the person at the terminal.
     ///
     /// - Parameter isNew: whether it is being chosen, and so asked for twice.
-    func passphrase(isNew: Bool) async throws -> String {
-        if let passphraseFile { return try Self.read(passphraseFile) }
+    func passphrase(isNew: Bool) async throws -> Passphrase {
+        if let passphraseFile { return Passphrase(in: try Self.read(passphraseFile)) }
         guard TerminalInput.isThere else {
             throw Problem(
                 "passphrase_needed", .usage,
@@ -24,7 +24,7 @@ struct PassphraseOptions: ParsableArguments {
             if isNew, try await Self.ask("Repeat the passphrase: ") != passphrase {
                 throw Problem("passphrase_differs", .usage, "the passphrases differ; nothing was exported")
             }
-            return passphrase
+            return Passphrase(text: passphrase)
         }
     }
 
@@ -35,13 +35,31 @@ struct PassphraseOptions: ParsableArguments {
 
     private static func read(_ path: String) throws -> String {
         do {
-            let text = try String(contentsOfFile: path, encoding: .utf8)
-            return text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init)
-                ?? ""
+            return try String(contentsOfFile: path, encoding: .utf8)
         } catch {
             throw Problem(
                 "passphrase_unreadable", .noInput,
                 "cannot read the passphrase in \(path): \(error.localizedDescription)")
         }
+    }
+}
+
+/// The passphrase of an export.
+struct Passphrase: Sendable {
+    let text: String
+    /// What version 0.1.0 took for it; `nil` if that is the same.
+    var former: String?
+}
+
+extension Passphrase {
+    /// The first line of a file's text.
+    ///
+    /// To Swift, a carriage return and a line feed are one character, and that is no line feed: with lines that end as on
+    /// Windows, all of them were the passphrase.
+    init(in contents: String) {
+        let line = contents.unicodeScalars.prefix { $0 != "\n" }
+        text = String(line.last == "\r" ? line.dropLast() : line)
+        let former = contents.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
+        if former != text { self.former = String(former) }
     }
 }

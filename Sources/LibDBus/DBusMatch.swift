@@ -53,7 +53,8 @@ public struct DBusMatch: Sendable, Hashable {
             guard let value = part.value else { continue }
             try part.kind.check(value)
             // Between apostrophes nothing is special but the apostrophe itself.
-            let quoted = value.split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#)
+            let quoted = value.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false)
+                .map { String($0) }.joined(separator: #"'\''"#)
             text += ",\(part.key)='\(quoted)'"
         }
         return text

@@ -20,7 +20,7 @@ struct GatewayMetrics {
         let statistics = try await store.statistics()
         page.family("healthrelay_readings", "gauge", "Readings that are stored, by kind.") { family in
             for kind in ReadingKind.allCases {
-                family.sample(statistics.readings[kind] ?? 0, [("kind", kind.rawValue)])
+                family.sample(statistics.readings[kind] ?? 0, Labels(("kind", kind.rawValue)))
             }
         }
         page.gauge("healthrelay_readings_excluded", "Readings that are never delivered.", statistics.excluded)
@@ -33,12 +33,12 @@ struct GatewayMetrics {
         try await devices(&page)
         page.family("healthrelay_contact_failures_total", "counter", "Contacts that failed, by code.") { family in
             for (code, count) in counters.failures.sorted(by: { $0.key < $1.key }) {
-                family.sample(count, [("code", code)])
+                family.sample(count, Labels(("code", code)))
             }
         }
         page.family("healthrelay_http_responses_total", "counter", "Answers of the local API, by status.") { family in
             for (status, count) in counters.answers.sorted(by: { $0.key < $1.key }) {
-                family.sample(count, [("status", String(status))])
+                family.sample(count, Labels(("status", String(status))))
             }
         }
         page.gauge("healthrelay_event_streams", "Streams of events that are open.", counters.openStreams)
@@ -52,7 +52,7 @@ struct GatewayMetrics {
             page.gauge("process_resident_memory_bytes", "Resident memory.", octets)
         }
         page.family("healthrelay_build_info", "gauge", "The running version.") { family in
-            family.sample(1, [("version", GatewayVersion.current)])
+            family.sample(1, Labels(("version", GatewayVersion.current)))
         }
         return page.text
     }
@@ -65,7 +65,7 @@ struct GatewayMetrics {
         ) {
             page.family("healthrelay_\(name)", "gauge", help) { family in
                 for status in statuses {
-                    if let value = value(status) { family.sample(value, [("destination", status.name)]) }
+                    if let value = value(status) { family.sample(value, Labels(("destination", status.name))) }
                 }
             }
         }
@@ -77,19 +77,20 @@ struct GatewayMetrics {
             $0.leftBehindCount
         }
         family("last_delivery_timestamp_seconds", "When a destination last took a reading.") { $0.lastSuccess?.seconds }
-        let groups = statuses.flatMap { status in status.waiting.map { (status.name, $0) } }
-        func labels(_ name: String, _ group: OutboxGroup) -> [(String, String)] {
-            [
-                ("destination", name), ("provider", group.provider), ("kind", group.resource.rawValue),
-                ("held", group.held?.rawValue ?? "none"),
-            ]
+        let groups = statuses.flatMap { status in
+            status.waiting.map { group in
+                let labels = Labels(
+                    ("destination", status.name), ("provider", group.provider), ("kind", group.resource.rawValue),
+                    ("held", group.held?.rawValue ?? "none"))
+                return (group, labels)
+            }
         }
         page.family("healthrelay_waiting", "gauge", "Readings that wait for a destination, and why.") { family in
-            for (name, group) in groups { family.sample(group.count, labels(name, group)) }
+            for (group, labels) in groups { family.sample(group.count, labels) }
         }
         page.family("healthrelay_waiting_oldest_age_seconds", "gauge", "Age of the oldest waiting reading.") { family in
-            for (name, group) in groups {
-                family.sample(Int(max(0, now.seconds - group.oldest.seconds)), labels(name, group))
+            for (group, labels) in groups {
+                family.sample(Int(max(0, now.seconds - group.oldest.seconds)), labels)
             }
         }
     }
@@ -97,7 +98,7 @@ struct GatewayMetrics {
     private func devices(_ page: inout Page) async throws {
         let devices = try await gateway.store.devices().map { device in
             let alias = device.description.address.map { DeviceAlias($0, model: nil).digits } ?? "none"
-            return (device, [("device", alias), ("model", device.description.model ?? "unknown")])
+            return (device, Labels(("device", alias), ("model", device.description.model ?? "unknown")))
         }
         page.family("healthrelay_device_readings", "gauge", "Readings of a device.") { family in
             for (device, labels) in devices { family.sample(device.readings, labels) }
@@ -147,20 +148,30 @@ private struct Page {
 
     /// One number.
     mutating func gauge(_ name: String, _ help: String, _ value: some BinaryInteger) {
-        family(name, "gauge", help) { $0.sample(value, []) }
+        family(name, "gauge", help) { $0.sample(value) }
     }
 
     struct Family {
         let name: String
         var lines = ""
 
-        mutating func sample(_ value: some CustomStringConvertible, _ labels: [(String, String)]) {
-            let list = labels.map { "\($0.0)=\"\(Self.escaped($0.1))\"" }.joined(separator: ",")
-            lines += name + (list.isEmpty ? "" : "{\(list)}") + " \(value)\n"
+        mutating func sample(_ value: some CustomStringConvertible, _ labels: Labels? = nil) {
+            lines += name
+            if let labels { lines += labels.text }
+            lines += " \(value)\n"
         }
+    }
+}
 
-        private static func escaped(_ text: String) -> String {
-            text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+/// What tells a sample from the others of its family, as it is written; a device has one for all its samples.
+private struct Labels {
+    let text: String
+
+    init(_ labels: (name: String, value: String)...) {
+        let pairs = labels.map { label in
+            let value = label.value.escaping(["\\": "\\\\", "\"": "\\\"", "\n": "\\n"])
+            return "\(label.name)=\"\(value)\""
         }
+        text = "{" + pairs.joined(separator: ",") + "}"
     }
 }

@@ -66,6 +66,8 @@ struct ProxyMiddleware: RouterMiddleware {
     /// The addresses in a list; `nil` where there is no list, empty where one of its members is no address.
     private static func addresses(_ fields: [String]) -> [String]? {
         guard !fields.isEmpty else { return nil }
+        // With other characters in front of it or behind it, a comma is part of a letter to Swift.
+        guard fields.allSatisfy({ $0.utf8.allSatisfy { $0 < 0x80 } }) else { return [] }
         let members = fields.flatMap { $0.split(separator: ",") }.map { address(in: String($0)) }
         return members.contains(nil) ? [] : members.compactMap(\.self)
     }
@@ -83,7 +85,8 @@ struct ProxyMiddleware: RouterMiddleware {
 
     /// The values of `for` in a `Forwarded` field (RFC 7239).
     private static func forParameters(_ field: String) -> [String] {
-        field.split(separator: ",").map { element in
+        guard field.utf8.allSatisfy({ $0 < 0x80 }) else { return [field] }
+        return field.split(separator: ",").map { element in
             let pairs = element.split(separator: ";").map { $0.split(separator: "=", maxSplits: 1) }
             let node = pairs.first { $0.count == 2 && $0[0].trimmingCharacters(in: .whitespaces).lowercased() == "for" }
             return node.map { String($0[1]) } ?? ""

@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 
 /// A program or a browser that may use the gateway over the network.
 public struct AccessClient: Sendable, Hashable {
@@ -34,14 +35,14 @@ public struct AccessClient: Sendable, Hashable {
     /// Whether its token is good.
     public func isWelcome(at now: Date) -> Bool { revokedAt == nil && now < expiresAt }
 
-    /// A name fit for a list: no control characters, 64 characters at most.
+    /// A name fit for a list: no control characters, at most 64 characters and 256 octets.
     static func cleaned(_ name: String) -> String {
         let printable = name.unicodeScalars.filter { !$0.properties.isDefaultIgnorableCodePoint && $0.value >= 0x20 }
             .filter {
                 ![.control, .format, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
             }
         var text = String(String.UnicodeScalarView(printable)).trimmingCharacters(in: .whitespaces)
-        text = String(text.prefix(64))
+        text = String(text.prefix(64)).cut(toOctets: 256)
         return text.isEmpty ? "unnamed" : text
     }
 }

@@ -1,6 +1,9 @@
+import HealthReadings
+
 /// Text of a server, made fit for a terminal and a message.
 package enum ServerText {
-    /// One line without control characters, with secrets masked, at most 300 characters; `nil` if nothing is left.
+    /// One line without control characters, with secrets masked, at most 300 characters and 1200 octets; `nil` if nothing is
+    /// left.
     ///
     /// - Parameters:
     ///   - text: the server's text.
@@ -12,13 +15,15 @@ package enum ServerText {
         }
         let line = String(flat).split(separator: " ").joined(separator: " ")
         guard !line.isEmpty else { return nil }
-        return line.count > 300 ? line.prefix(299) + "…" : line
+        let shown: String = line.count > 300 ? line.prefix(299) + "…" : line
+        return shown.cut(toOctets: 1200)
     }
 
     /// The text with every occurrence of a secret masked.
     package static func masked(_ text: String, _ secrets: [String]) -> String {
         secrets.filter { $0.count >= 4 }.reduce(text) { text, secret in
-            text.split(separator: secret, omittingEmptySubsequences: false).joined(separator: "****")
+            text.unicodeScalars.split(separator: secret.unicodeScalars, omittingEmptySubsequences: false)
+                .map { String($0) }.joined(separator: "****")
         }
     }
 

@@ -146,7 +146,10 @@ extension DestinationRule {
     fileprivate init(lines: [String]) {
         func choice(_ key: String) -> [String]? {
             guard lines.contains(key) else { return nil }
-            return lines.filter { $0.hasPrefix(key + " ") }.map { String($0.dropFirst(key.count + 1)) }
+            // A name may begin with a mark, which makes one letter with the space.
+            let beginning = key + " "
+            return lines.filter { $0.utf8.starts(with: beginning.utf8) }
+                .map { String(decoding: $0.utf8.dropFirst(beginning.utf8.count), as: UTF8.self) }
         }
         let (addresses, models) = (choice("address"), choice("model"))
         self.init(
@@ -183,6 +186,9 @@ struct SelectionHolds: Sendable, Hashable {
     func isSelected(user: Int64, kind: ReadingKind, device: Int64) -> Bool {
         kinds?.contains(kind) ?? true && users?.contains(user) ?? true && devices?.contains(device) ?? true
     }
+
+    /// Whether every reading is selected.
+    var isOfAll: Bool { kinds == nil && users == nil && devices == nil }
 
     /// The condition on `outbox AS o` and `reading AS r` that a reading is not selected; `nil` if all are.
     var condition: String? {

@@ -115,7 +115,7 @@ enum StoreFiles {
 
     /// Has SQLite put what it sorts into the directory of the database: the system's own for such files may be memory.
     static func sortBeside(_ db: Database, in directory: String) throws {
-        let place = directory.replacingOccurrences(of: "'", with: "''")
+        let place = directory.escaping(["'": "''"])
         try db.execute(sql: "PRAGMA temp_store_directory = '\(place)'")
     }
 

@@ -87,11 +87,11 @@ extension ReadingStore {
     private static func targets(_ db: Database, _ setting: String) throws -> Set<UnknownResource> {
         Set(
             try lines(db, setting).compactMap { line in
-                let parts = line.split(separator: " ", maxSplits: 2)
+                let parts = line.unicodeScalars.split(separator: " ", maxSplits: 2).map { String($0) }
                 guard parts.count == 3, let user = Int64(parts[0]), let code = Int64(parts[1]),
                     let kind = try? ReadingKind(code: code)
                 else { return nil }
-                return UnknownResource(user: user, kind: kind, provider: String(parts[2]))
+                return UnknownResource(user: user, kind: kind, provider: parts[2])
             })
     }
 }

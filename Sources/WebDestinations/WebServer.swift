@@ -12,15 +12,15 @@ public struct WebServer: Sendable, Hashable {
     public var host: String { address.host }
     /// The URL without its query, which may be a secret of the receiver's.
     public var shownURL: String {
-        guard let mark = url.firstIndex(of: "?") else { return url }
-        return url[...mark] + "…"
+        guard let mark = url.unicodeScalars.firstIndex(of: "?") else { return url }
+        return String(url.unicodeScalars[...mark]) + "…"
     }
     /// What in the query may be a secret: the whole of it, and each value.
     var querySecrets: [Masked] {
-        guard let mark = url.firstIndex(of: "?") else { return [] }
-        let query = url[url.index(after: mark)...]
+        guard let mark = url.unicodeScalars.firstIndex(of: "?") else { return [] }
+        let query = url.unicodeScalars[mark...].dropFirst()
         let values = query.split(separator: "&").compactMap { $0.split(separator: "=", maxSplits: 1).last }
-        return ([query] + values).filter { $0.count >= 4 }.map { Masked(String($0)) }
+        return ([query] + values).map { String($0) }.filter { $0.count >= 4 }.map { Masked($0) }
     }
     /// Whether the host is not known to be this machine or inside its network. What a name's addresses are is found out when
     /// it is connected to.

@@ -37,6 +37,12 @@ import Testing
         return value
     }
 
+    @Test("a record is its person's, whatever the name begins with", arguments: ["ann", "\u{301}bob", " x", "\u{600}"])
+    func people(_ person: String) throws {
+        let night = CloudRecords.sleep("n", at: Self.date)
+        #expect(try Self.samples(.whoop, "sleep", night, person: person).isEmpty == false)
+    }
+
     @Test("a time zone that can't be read is named; the instant is right all the same")
     func zones() throws {
         let night = CloudRecords.sleep("n", at: Self.date)

@@ -32,12 +32,14 @@ import Testing
         let store = try SQLiteCentralStore(directory: directory)
         try await store.prepare()
         try await store.note(
-            GatewaySighting(gateway: "gw1", heard: .systemClock, version: "<script>alert(1)</script>", backlog: 3))
+            GatewaySighting(
+                gateway: "gw1", heard: .systemClock, version: "<script>alert(1)</script>\"\u{301}<\u{301}", backlog: 3))
         try await store.note(GatewaySighting(gateway: "gw0", heard: Instant(seconds: 1)))
         let collector = try await RunningCollector.start(in: directory)
         let page = try await get(collector, directory)
         #expect(page.status == 200 && page.text.contains("2 gateways, 1 silent, 3 readings wait at them"))
         #expect(page.text.contains("&lt;script&gt;") && !page.text.contains("<script"))
+        #expect(page.text.unicodeScalars.contains("&quot;\u{301}&lt;\u{301}".unicodeScalars))
         #expect(page.headers.first(name: "content-security-policy")?.hasPrefix("default-src 'none'") == true)
         let (silent, well) = (page.text.range(of: "gw0"), page.text.range(of: "gw1"))
         #expect(try #require(silent).lowerBound < (try #require(well)).lowerBound)

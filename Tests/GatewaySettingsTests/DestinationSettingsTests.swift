@@ -85,6 +85,13 @@ import Testing
         #expect(!shown.contains("SECRET") && shown.contains("https://h.example/x?***"), "\(shown)")
         let site = "destinations: [{name: a, kind: nightscout, url: \"https://SECRET@ns.example\", token_file: /s}]\n"
         #expect(try settings(site).document.text.contains("https://***@ns.example"))
+        for url in [
+            "https://ann:SEC/RET@h.example/x", "https://ann:SEC#RET@h.example", "https://h.example:x/?k=SECRET",
+        ] {
+            let broken = "destinations: [{name: a, kind: webhook, url: \"\(url)\", secret_file: /s}]\n"
+            let shown = (try? settings(broken))?.document.text ?? ""
+            #expect(!shown.contains("SEC"), "\(shown)")
+        }
     }
 
     @Test("a `server:` section, the environment of one, and a file that says nothing are the destination `vital`")

@@ -197,6 +197,12 @@ import Testing
         #expect(disguise.text("v1 sn a123 28:FF:B2:9A:BC:DE/3") == "v1 sn x000 00:00:00:00:00:00/3")
         #expect(disguise.text("de-bc-9a, DE BC") == "00-00-00, 00 00")
         #expect(disguise.text("S\0N\01") == "00000")
+        // Marks make one letter with what they stand at, and hide neither address nor number.
+        #expect(disguise.text("28:FF:B2:9A:BC:DE\u{301}") == "00:00:00:00:00:00?")
+        #expect(disguise.text("\u{600}28FFB29ABCDE\u{FE0F}") == "?000000000000?")
+        #expect(disguise.text("A123-77\u{301}") == "X000-00?")
+        #expect(disguise.text("1234567\u{301}") == "0000000?")
+        #expect(disguise.strictText("x123\u{301}4") == "x000?4")
         #expect(disguise.octets([0xDE, 0xBC, 0x9A, 0xB2, 0xFF, 0x28, 0x01]) == [0, 0, 0, 0, 0, 0, 1])
         #expect(disguise.octets([0x9A, 0xBC, 0xDE]) == [0, 0, 0])
     }

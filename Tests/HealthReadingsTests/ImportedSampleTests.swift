@@ -121,4 +121,20 @@ struct ImportedSampleTests {
         #expect(sample.source?.hasPrefix("a b c") == true && sample.source?.count == ImportedSample.longestText)
         #expect(DecodedFrame(importedSample: sample.octets) == .imported(sample))
     }
+
+    @Test(
+        "a text that is cut is its own text when it is read again",
+        arguments: [
+            String(repeating: "a", count: 199) + " b", String(repeating: "a ", count: 150),
+            "a" + String(repeating: "\u{301}", count: 100_000),
+            "a" + String(repeating: "\u{301}", count: 2047) + "b \u{301}c",
+            String(repeating: "é", count: 300), String(repeating: "👩‍👩‍👧‍👦", count: 300),
+        ])
+    func cutTexts(_ text: String) {
+        let sample = ImportedSample(
+            person: "p", provider: "x", source: text, sourceDevice: text, value: Self.glucose().value,
+            time: ImportedTime(Self.start, utcOffsetMinutes: 0))
+        #expect(sample.source?.isEmpty == false)
+        #expect(DecodedFrame(importedSample: sample.octets) == .imported(sample))
+    }
 }

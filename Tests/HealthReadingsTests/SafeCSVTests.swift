@@ -37,6 +37,43 @@ import Testing
         }
     }
 
+    @Test("what is read by RFC 4180 is what was written, whatever it is made of")
+    func rows() {
+        var generator = SystemRandomNumberGenerator()
+        let pieces = ["\"", ",", ";", "\r", "\n", " ", "a", "\u{301}", "\u{200D}", "\u{FE0F}"]
+        for _ in 0..<20_000 {
+            let cells = (0..<3).map { _ in
+                (0..<Int.random(in: 0...5, using: &generator)).compactMap { _ in
+                    pieces.randomElement(using: &generator)
+                }.joined()
+            }
+            let row = cells.map(SafeCSV.quoted).joined(separator: ",")
+            #expect(Self.cells(of: row).map { Array($0.utf8) } == cells.map { Array($0.utf8) }, "\(cells)")
+        }
+    }
+
+    /// The cells of a row by RFC 4180, octet by octet.
+    private static func cells(of row: String) -> [String] {
+        var (cells, cell, isQuoted): ([[UInt8]], [UInt8], Bool) = ([], [], false)
+        var octets = row.utf8.makeIterator()
+        var next = octets.next()
+        while let octet = next {
+            next = octets.next()
+            if octet == UInt8(ascii: "\""), isQuoted, next == octet {
+                cell.append(octet)
+                next = octets.next()
+            } else if octet == UInt8(ascii: "\"") {
+                isQuoted.toggle()
+            } else if octet == UInt8(ascii: ","), !isQuoted {
+                cells.append(cell)
+                cell = []
+            } else {
+                cell.append(octet)
+            }
+        }
+        return (cells + [cell]).map { String(decoding: $0, as: UTF8.self) }
+    }
+
     @Test("cells have quotes where they need them, numbers the comma of their style")
     func cells() {
         #expect(SafeCSV.text("a,b") == "\"a,b\"" && SafeCSV.text("a\"b") == "\"a\"\"b\"" && SafeCSV.text("a") == "a")

@@ -1,5 +1,8 @@
 import Foundation
+import ReadingStore
 import Testing
+
+@testable import GatewayCommands
 
 /// `store export`, `import` and `rotate-key`, as a person and a script use them.
 @Suite("Taking a store elsewhere")
@@ -85,6 +88,42 @@ struct ExportTests {
         }
         let check = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", ["--directory", documents.path])
         #expect(check.status == 0, "\(check.output) \(check.errors)")
+    }
+
+    @Test("a passphrase is the first line of its file, whether lines end as on Linux or on Windows")
+    func lineEnds() async throws {
+        let scratch = try Scratch()
+        try await fill(scratch)
+        let (linux, windows) = (scratch.url.path + "/linux", scratch.url.path + "/windows")
+        try Data("\(Self.passphrase)\nnot this\n".utf8).write(to: URL(fileURLWithPath: linux))
+        try Data("\(Self.passphrase)\r\nnot this\r\n".utf8).write(to: URL(fileURLWithPath: windows))
+        for (secret, other) in [(linux, windows), (windows, linux)] {
+            let (file, copy) = (secret + ".hre", secret + ".copy")
+            let exported = try await Tool.run([
+                "store", "export", file, "--passphrase-file", secret, "--state-dir", scratch.state,
+            ])
+            #expect(exported.status == 0, "\(exported.errors)")
+            let imported = try await Tool.run([
+                "store", "import", file, "--passphrase-file", other, "--state-dir", copy,
+            ])
+            #expect(imported.status == 0, "\(imported.errors)")
+            #expect(try await readings(copy).count == 25)
+        }
+        // Version 0.1.0 took the file's whole text where lines end as on Windows.
+        let store = try await ReadingStore.open(directory: scratch.state, decoder: Gateway.decoder)
+        var former: [UInt8] = []
+        try await store.export(passphrase: "\(Self.passphrase)\r\nnot this\r\n") { former += $0 }
+        try store.close()
+        let file = scratch.url.path + "/former.hre"
+        try Data(former).write(to: URL(fileURLWithPath: file))
+        let imported = try await Tool.run([
+            "store", "import", file, "--passphrase-file", windows, "--state-dir", scratch.state + "2",
+        ])
+        #expect(imported.status == 0, "\(imported.errors)")
+        let refused = try await Tool.run([
+            "store", "import", file, "--passphrase-file", linux, "--state-dir", scratch.state + "3",
+        ])
+        #expect(refused.status == 77 && refused.errors.contains("export_wrong_passphrase"), "\(refused.errors)")
     }
 
     @Test(

@@ -118,6 +118,7 @@ import Testing
         #expect(
             text == "type='signal',sender='org.bluez',path_namespace='/org/bluez',interface='a.b',member='C',"
                 + #"arg0='it'\''s, '\''so'\'''"#)
+        #expect(try DBusMatch(arg0: "a'\u{301}b").text() == "type='signal',arg0='a'\\''\u{301}b'")
         #expect(throws: DBusError.self) { try DBusMatch(path: "/", pathNamespace: "/").text() }
         #expect(throws: DBusError.self) { try DBusMatch(arg0: "\0").text() }
         #expect(throws: DBusError.self) { try DBusMatch(sender: "'").text() }

@@ -328,6 +328,18 @@ struct DestinationTests {
         #expect(try await Self.batch(store, at: place).count == 2)
     }
 
+    @Test("a rule is read as it was written, whatever the names in it begin with")
+    func ruleOfNames() async throws {
+        let store = try await Harness().store
+        _ = try await Self.addFile(store)
+        let rule = DestinationRule(
+            selection: DestinationSelection(
+                people: ["ann", "\u{301}bob", "\u{600}"],
+                devices: .init(addresses: [1], models: ["\u{FE0F}x", " y"])))
+        try await store.setRule(rule, of: "file")
+        #expect(try await store.read { try ReadingStore.rule($0, of: "file") } == rule)
+    }
+
     @Test("a person's id and sources at one destination are not those at another")
     func people() async throws {
         let harness = try await Harness()

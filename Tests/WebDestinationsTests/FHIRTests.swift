@@ -709,6 +709,7 @@ struct FHIRTests {
         }
         for scope in [
             "", "system/Observation.rs", "user/Observation.c", "system/Device.c", "system/Observation.read", "system/",
+            "system/?", "system/??", "?/?", "/", "system/Observation.?c",
         ] {
             #expect(!FHIRDestination.mayCreate(scope), "\(scope)")
         }

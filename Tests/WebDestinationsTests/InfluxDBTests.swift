@@ -292,6 +292,15 @@ struct InfluxDBTests {
         }
     }
 
+    @Test("no name ends the text that it is written into, and none is computed")
+    func names() {
+        let name = "a\"\u{301}b'\u{301}\\\u{301}${c}"
+        func octets(_ text: String) -> [UInt8] { Array(text.utf8) }
+        #expect(octets(InfluxDBDestination.identifier(name)) == octets("\"a\\\"\u{301}b'\u{301}\\\\\u{301}${c}\""))
+        #expect(octets(InfluxDBDestination.quoted(name)) == octets("'a\"\u{301}b\\'\u{301}\\\\\u{301}${c}'"))
+        #expect(octets(InfluxDBDestination.fluxText(name)) == octets("\"a\\\"\u{301}b'\u{301}\\\\\u{301}\\x24{c}\""))
+    }
+
     @Test("what is taken back from one person leaves the point of whom the reading was moved to")
     func moved() async throws {
         let csv = [

@@ -94,7 +94,7 @@ extension Gateway {
                 hint: "set backup.to and backup.passphrase_file; see Documentation/storage.md")
         }
         let (place, own) = (setting.directory.resolvingLinks, store.directory.resolvingLinks)
-        guard place != own, !place.hasPrefix(own + "/") else {
+        guard place != own, !place.utf8.starts(with: (own + "/").utf8) else {
             throw Problem(
                 "config_invalid", .configuration,
                 "backup.to: expected a directory outside of the state directory, found \(setting.directory)",

@@ -104,7 +104,7 @@ struct MQTTSetting {
     /// The address that a key's text is.
     func address(of text: String, _ key: String) throws(Problem) -> Address {
         // Nothing of a URL that carries a password is repeated.
-        guard !text.contains("@") else {
+        guard !text.unicodeScalars.contains("@") else {
             throw wrong(
                 key, "it carries a name or password, and would be shown with it",
                 hint: "use username and password_file instead")

@@ -312,7 +312,7 @@ struct WebSetting {
         switch (setting["username"], setting["password_file"]) {
         case (nil, nil): return nil
         case (let user?, let path?):
-            guard !user.contains(":") else {
+            guard !user.unicodeScalars.contains(":") else {
                 throw wrong("username", "it has a colon, which no user name may have here")
             }
             return .init(

@@ -260,7 +260,7 @@ package actor FleetSettingsDesk: FleetSteering {
     private func refuse(_ refusals: [FleetConfiguration.Refusal]) {
         record.state = "refused"
         record.refused = refusals.prefix(64).map {
-            .init(key: $0.key, reason: String(PrintableText.escaped($0.reason).prefix(500)))
+            .init(key: $0.key, reason: PrintableText.escaped($0.reason).cut(toOctets: 500))
         }
         keep()
         logger.warning(

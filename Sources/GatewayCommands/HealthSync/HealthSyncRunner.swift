@@ -97,14 +97,17 @@ struct HealthSyncRunner {
 
     /// What a phone is called: as somebody asked, or as it calls itself. Another phone of the same name gets a number.
     private func name(for payload: PairingPayload, asked: String?, device: String?) -> String {
-        let wanted = asked ?? device.map { String($0.prefix(PairedPhones.longestName - 4)) } ?? payload.host
+        let own = device.map { String($0.prefix(PairedPhones.longestName - 4)).cut(toOctets: 240) }
+        let wanted = asked ?? own ?? payload.host
         let others = Set(phones.all().filter { $0.fingerprint != payload.fingerprint }.map(\.name))
         guard asked == nil, others.contains(wanted) else { return wanted }
         return (2...).lazy.map { "\(wanted) \($0)" }.first { !others.contains($0) } ?? wanted
     }
 
     private static func requireName(_ name: String) throws(Problem) {
-        guard (1...PairedPhones.longestName).contains(name.count), PrintableText.escaped(name) == name else {
+        guard (1...PairedPhones.longestName).contains(name.count), name.utf8.count <= 4 * PairedPhones.longestName,
+            PrintableText.escaped(name) == name
+        else {
             throw Problem(
                 "usage", .usage, "--name: expected 1 to \(PairedPhones.longestName) visible characters")
         }

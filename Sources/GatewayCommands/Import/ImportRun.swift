@@ -136,10 +136,13 @@ public struct ImportRun: Sendable {
             var item: ImportItem?
             do throws(ImportDamage) { item = try reader.next() } catch { damage = error }
             switch item {
-            case .sample(let sample):
+            case .sample(var sample):
+                // A name may be spelled in other octets than the store has it in: é, or e and an accent.
+                let known = taking.people.firstIndex(of: sample.person)
+                if let known { sample.person = taking.people[known] }
                 if !taking.takes(sample) {
                     report.leftOut += 1
-                } else if !taking.people.isEmpty, !taking.people.contains(sample.person) {
+                } else if !taking.people.isEmpty, known == nil {
                     let refusal = ImportRefusal(
                         line: reader.line, field: "person", expected: "somebody the store knows",
                         found: "'\(sample.person)'")

@@ -123,7 +123,7 @@ struct BrowserListener<Redirect: Sendable>: Sendable {
     private static func page(
         _ words: String, _ status: HTTPResponse.Status, _ written: @escaping @Sendable () -> Void
     ) -> Response {
-        let text = words.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
+        let text = words.escaping(["&": "&amp;", "<": "&lt;"])
         let html = ByteBuffer(
             string: """
                 <!doctype html>

@@ -24,11 +24,25 @@ package struct Disguise {
                 let part = octets.dropFirst(count).map { $0.hexadecimal() }
                 return [part, part.reversed()]
             }
-        func regex(_ pattern: String) -> Regex<Substring>? { try? Regex(pattern, as: Substring.self).ignoresCase() }
+        func regex(_ pattern: String) -> Regex<Substring>? {
+            try? Regex(pattern, as: Substring.self).ignoresCase().matchingSemantics(.unicodeScalar)
+        }
         forms = (
             digits.compactMap { regex($0.joined(separator: "[^0-9A-Za-z]?")) },
-            self.serials.compactMap { regex(Self.escaped($0)) }
+            self.serials.compactMap { regex(Self.escaped(Self.withoutMarks($0))) }
         )
+    }
+
+    /// A text with a question mark for each scalar that makes one letter with the one before or behind it, and would hide that from
+    /// whoever looks for letters.
+    private static func withoutMarks(_ text: String) -> String {
+        let scalars = text.unicodeScalars.map { scalar -> Unicode.Scalar in
+            switch scalar.properties.generalCategory {
+            case .nonspacingMark, .spacingMark, .enclosingMark, .format: "?"
+            default: scalar
+            }
+        }
+        return String(String.UnicodeScalarView(scalars))
     }
 
     private static func escaped(_ text: String) -> String {
@@ -41,7 +55,7 @@ package struct Disguise {
         guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
             return String(repeating: "0", count: text.utf8.count)
         }
-        var text = text
+        var text = Self.withoutMarks(text)
         for form in forms.serials { text = text.replacing(form) { Self.template(String($0.output)) } }
         for form in forms.address {
             text = text.replacing(form) { match in
@@ -49,19 +63,20 @@ package struct Disguise {
             }
         }
         let kept = text.lowercased().hasPrefix("blesmart_") ? 17 : 0
-        return String(text.prefix(kept))
-            + text.dropFirst(kept).replacing(/[0-9A-Fa-f]{6,}/) { String(repeating: "0", count: $0.0.count) }
+        let longNumber = /[0-9A-Fa-f]{6,}/.matchingSemantics(.unicodeScalar)
+        let rest = text.dropFirst(kept).replacing(longNumber) { String(repeating: "0", count: $0.0.count) }
+        return String(text.prefix(kept)) + rest
     }
 
     /// A text as ``text(_:)`` gives it, without the words that have four characters in a row of a serial number.
     package func strictText(_ text: String) -> String {
         let parts = Set(
             serials.flatMap { serial in
-                let letters = Array(serial.lowercased())
+                let letters = Array(Self.withoutMarks(serial).lowercased())
                 return (0...(letters.count - 4)).map { String(letters[$0..<($0 + 4)]) }
             }
         ).filter { $0 != "0000" }
-        return self.text(text).replacing(/[\p{L}\p{N}]{4,}/) { match in
+        return self.text(text).replacing(/[\p{L}\p{N}]{4,}/.matchingSemantics(.unicodeScalar)) { match in
             let word = match.output.lowercased()
             return parts.contains(where: word.contains) ? Self.template(String(match.output)) : String(match.output)
         }

@@ -71,7 +71,8 @@ public struct FigureDecision: Sendable, Hashable {
     ) throws(EntryError) {
         (self.person, self.reading, self.isLeftOut) = (person, reading, isLeftOut)
         self.reason = try Self.checked(reason)
-        (self.by, self.at) = (String(by.prefix(Self.longestName)), at.flooredToSecond)
+        let name = String(by.prefix(Self.longestName)).cut(toOctets: 4 * Self.longestName)
+        (self.by, self.at) = (name, at.flooredToSecond)
     }
 
     /// A reason as it is stored.

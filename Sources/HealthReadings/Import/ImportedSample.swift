@@ -70,6 +70,8 @@ public struct ImportedSample: Sendable, Hashable {
 
     /// The most characters of a source, a device or a provider.
     public static let longestText = 200
+    /// The most octets of such a text, whatever its characters consist of: all of a sample's have room in a payload.
+    private static let mostOctets = 4096
 
     /// The most octets of ``originals`` that are kept; longer ones are not.
     public static let longestOriginals = 65_536
@@ -200,7 +202,10 @@ public struct ImportedSample: Sendable, Hashable {
         else { return text }
         let scalars = text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }
         let words = String(String.UnicodeScalarView(scalars)).split(separator: " ").joined(separator: " ")
-        return words.isEmpty ? nil : String(words.prefix(longestText))
+        var line = String(words.prefix(longestText)).cut(toOctets: mostOctets)
+        // A line is its own line.
+        while line.last == " " { line.removeLast() }
+        return line.isEmpty ? nil : line
     }
 }
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GatewayCommands
 import GatewaySettings
+import HealthReadings
 import Synchronization
 
 struct Page: AsyncParsableCommand {
@@ -74,7 +75,7 @@ private enum Browser {
     /// The page that sends a browser on; `nil` where it cannot be written.
     private static func write(_ link: String, in folder: String) -> String? {
         let path = folder + "/healthrelay-page.html"
-        let target = link.replacing("&", with: "&amp;").replacing("\"", with: "&quot;")
+        let target = link.escaping(["&": "&amp;", "\"": "&quot;"])
         let text =
             "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">"
             + "<meta http-equiv=\"refresh\" content=\"0; url=\(target)\"><a href=\"\(target)\">HealthRelay</a>\n"

@@ -34,7 +34,7 @@ extension Store {
                     "export_exists", .cannotCreate, "\(file) already exists; nothing was exported",
                     hint: "choose another name")
             }
-            let passphrase = try await secret.passphrase(isNew: true)
+            let passphrase = try await secret.passphrase(isNew: true).text
             let terminal = TerminalOutput(asJSON: global.json, answers: .terminal)
             defer { terminal.clearProgress() }
             let output = try ExportFile(file, beside: terminal)
@@ -77,10 +77,17 @@ extension Store {
             let isJSON = global.json
             let output = TerminalOutput(asJSON: isJSON, answers: .terminal)
             defer { output.clearProgress() }
-            try await Interruption.endingBySignal {
-                let statistics = try await output.following { progress in
+            let importing = { @Sendable (passphrase: String) in
+                try await output.following { progress in
                     try await Gateway.importing(
                         file, passphrase: passphrase, settings, state: StateDirectory(flag: flag), progress: progress)
+                }
+            }
+            try await Interruption.endingBySignal {
+                let statistics: StoreStatistics
+                do { statistics = try await importing(passphrase.text) } catch ExportError.wrongPassphrase {
+                    guard let former = passphrase.former else { throw ExportError.wrongPassphrase }
+                    statistics = try await importing(former)
                 }
                 output.clearProgress()
                 Terminal.data(isJSON ? Self.document(statistics).text : Self.line(statistics))

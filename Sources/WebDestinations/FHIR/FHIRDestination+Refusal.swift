@@ -149,7 +149,7 @@ extension FHIRDestination {
 
     /// A part of a token, with what search gives a meaning escaped (FHIR R4, 3.1.1.4.1).
     private static func escaped(_ text: String) -> String {
-        ["\\", ",", "$", "|"].reduce(text) { $0.replacing($1, with: "\\" + $1) }
+        text.escaping(["\\": "\\\\", ",": "\\,", "$": "\\$", "|": "\\|"])
     }
 
     /// How a reading stands to what the server has of it, if that may be anything; `nil` if the server has it as it is.

@@ -107,7 +107,7 @@ extension FHIRDestination {
         scopes.split(separator: " ").contains { scope in
             let parts = scope.split(separator: "/")
             guard parts.count == 2, parts[0] == "system" else { return false }
-            let words = parts[1].split(separator: "?")[0].split(separator: ".")
+            let words = parts[1].prefix { $0 != "?" }.split(separator: ".")
             guard words.count == 2, words[0] == "Observation" || words[0] == "*" else { return false }
             return words[1] == "write" || words[1] == "*"
                 || words[1].allSatisfy("cruds".contains) && words[1].contains("c")

@@ -132,14 +132,19 @@ extension InfluxDBDestination {
     }
 
     static func identifier(_ name: String) -> String {
-        "\"" + name.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        "\"" + name.escaping(["\\": "\\\\", "\"": "\\\""]) + "\""
     }
 
-    private static func quoted(_ text: String) -> String {
-        "'" + text.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
+    static func quoted(_ text: String) -> String {
+        "'" + text.escaping(["\\": "\\\\", "'": "\\'"]) + "'"
     }
 
     // MARK: Version 2
+
+    /// A text in Flux, which would compute what stands between `${` and `}`.
+    static func fluxText(_ text: String) -> String {
+        "\"" + text.escaping(["\\": "\\\\", "\"": "\\\"", "$": "\\x24"]) + "\""
+    }
 
     /// The nanosecond of the first point, and the one behind the last.
     private static func nanoseconds(_ times: ClosedRange<Int64>) -> (begin: String, end: String) {
@@ -159,10 +164,10 @@ extension InfluxDBDestination {
         let first = LineProtocol.milliseconds(of: item.timestamp.flooredToSecond)
         let moment = Self.nanoseconds(first...(first + 1000 * Self.reach(of: item)))
         let query = """
-            from(bucket: \(Self.identifier(bucket))) |> range(start: \(moment.begin), stop: \(moment.end))
-            |> filter(fn: (r) => r._measurement == \(Self.identifier(LineProtocol.measurement(of: item.kind)))
-            and r._field == "reading_id" and r._value == \(Self.identifier(item.reading.description))
-            and (not exists r.person or r.person == \(Self.identifier(item.person))))
+            from(bucket: \(Self.fluxText(bucket))) |> range(start: \(moment.begin), stop: \(moment.end))
+            |> filter(fn: (r) => r._measurement == \(Self.fluxText(LineProtocol.measurement(of: item.kind)))
+            and r._field == "reading_id" and r._value == \(Self.fluxText(item.reading.description))
+            and (not exists r.person or r.person == \(Self.fluxText(item.person))))
             """
         var request = WebRequest(
             url: client.server.address.joined("api/v2/query", ["org": organisation]), route: "POST /api/v2/query")

@@ -107,6 +107,9 @@ import Testing
             (["Forwarded": "for=1.1.1.1, for=203.0.113.9"], "203.0.113.9"), (["Forwarded": "for=_hidden"], nil),
             (["X-Forwarded-For": "1.1.1.1", "X-Real-IP": "203.0.113.9"], nil),
             (["X-Forwarded-For": "203.0.113.9", "X-Real-IP": "203.0.113.9"], "203.0.113.9"),
+            // The proxy's comma is one letter with the Arabic sign that the client has written in front of it.
+            (["Forwarded": "for=1.1.1.1;x=\u{600}, for=203.0.113.9"], nil),
+            (["X-Forwarded-For": "1.1.1.1\u{600}, 203.0.113.9"], nil),
             (["X-Forwarded-For": "nonsense"], nil), (["X-Forwarded-For": ""], nil), ([:], nil),
         ])
     func client(_ fields: [String: String], _ expected: String?) throws {
