@@ -16,12 +16,35 @@ struct ClockEpochs {
         /// two epochs say nothing together, as they may be those to two zones; these do.
         var (first, last): (Int64, Int64)
 
+        /// Seconds that a clock may differ by: some ten thousand years.
+        private static let differences: ClosedRange<Int64> = -400_000_000_000...400_000_000_000
+
+        init(_ row: PreparedStatement, _ zone: ZoneRules?) throws {
+            func shown(_ difference: Int64, _ at: Instant, _ name: String?) -> Int64 {
+                // The comparison bounds what a damaged row may hold.
+                ClockComparison(differenceSeconds: difference, readAt: at).differenceSeconds
+                    + ((name.flatMap(ZoneRules.named) ?? zone)?.offsetSeconds(at: at) ?? 0)
+            }
+            let (first, last) = (row.int(2), row.int(3))
+            guard Self.differences.contains(first), Self.differences.contains(last) else {
+                throw StoreError.corrupt(detail: "a clock differs by \(first) and \(last) seconds")
+            }
+            let readAt = Instant(microseconds: row.int(5))
+            key = row.int(0)
+            correctionMinutes = row.int(1)
+            newest = ClockComparison(differenceSeconds: last, readAt: readAt)
+            startedAt = Instant(microseconds: row.int(4))
+            self.first = shown(first, startedAt, row.text(6))
+            self.last = shown(last, readAt, row.text(7))
+        }
+
         /// The newest comparison, with the wall of a zone.
         func comparison(in zone: ZoneRules) -> ClockComparison {
             ClockComparison(differenceSeconds: last - zone.offsetSeconds(at: newest.readAt), readAt: newest.readAt)
         }
     }
 
+    /// The newest first, back to the one before the last break.
     private let epochs: [Epoch]
 
     /// The epochs of a device that had begun in a contact.
@@ -33,44 +56,37 @@ struct ClockEpochs {
         try self.init(db, device: device, until: last ?? start.microseconds, zone: zone)
     }
 
-    /// The epochs of a device that had begun at an instant; all where none is given.
+    /// The epochs of a device that had begun at an instant; where none is given, whenever they began.
     ///
-    /// - Parameter zone: the user's where the contact is gone that an epoch was seen in.
-    init(_ db: Database, device: Int64, until end: Int64 = .max, zone: ZoneRules?) throws {
-        let rows = try Row.fetchAll(
-            try db.cachedStatement(
-                sql: """
-                    SELECT key, correction_minutes, first_difference, difference, started_at, read_at,
-                        (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.started_at
-                            ORDER BY c.started_at DESC LIMIT 1),
-                        (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.read_at
-                            ORDER BY c.started_at DESC LIMIT 1)
-                    FROM clock_epoch AS e WHERE device = ? AND started_at <= ? ORDER BY started_at DESC LIMIT ?
-                    """), arguments: [device, end, Self.most])
-        epochs = try rows.map { row in
-            func shown(_ difference: Int64, _ at: Instant, _ name: String?) -> Int64 {
-                // The comparison bounds what a damaged row may hold.
-                ClockComparison(differenceSeconds: difference, readAt: at).differenceSeconds
-                    + ((name.flatMap(ZoneRules.named) ?? zone)?.offsetSeconds(at: at) ?? 0)
-            }
-            let (first, last): (Int64, Int64) = (try row.value(2), try row.value(3))
-            guard Self.differences.contains(first), Self.differences.contains(last) else {
-                throw StoreError.corrupt(detail: "a clock differs by \(first) and \(last) seconds")
-            }
-            let startedAt = Instant(microseconds: try row.value(4))
-            let readAt = Instant(microseconds: try row.value(5))
-            return Epoch(
-                key: try row.value(0), correctionMinutes: try row.value(1),
-                newest: ClockComparison(differenceSeconds: last, readAt: readAt), startedAt: startedAt,
-                first: shown(first, startedAt, try row.value(6)), last: shown(last, readAt, try row.value(7)))
+    /// - Parameters:
+    ///   - most: how many are looked back.
+    ///   - zone: the user's where the contact is gone that an epoch was seen in.
+    init(_ db: Database, device: Int64, until end: Int64 = .max, most: Int64 = Self.years, zone: ZoneRules?) throws {
+        let rows = try PreparedStatement(
+            db,
+            """
+            SELECT key, correction_minutes, first_difference, difference, started_at, read_at,
+                (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.started_at
+                    ORDER BY c.started_at DESC LIMIT 1),
+                (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.read_at
+                    ORDER BY c.started_at DESC LIMIT 1)
+            FROM clock_epoch AS e WHERE device = ? AND started_at <= ? ORDER BY started_at DESC LIMIT ?
+            """)
+        defer { rows.reset() }
+        rows.bind(1, device)
+        rows.bind(2, end)
+        rows.bind(3, most)
+        var epochs: [Epoch] = []
+        while try rows.next() {
+            let epoch = try Epoch(rows, zone)
+            epochs.append(epoch)
+            if epochs.count > 1, TimeResolution.isBreak(from: epoch.last, to: epochs[epochs.count - 2].first) { break }
         }
+        self.epochs = epochs
     }
 
-    /// Seconds that a clock may differ by: some ten thousand years.
-    private static let differences: ClosedRange<Int64> = -400_000_000_000...400_000_000_000
-
-    /// How many epochs are looked back: years of drift.
-    private static let most = 200
+    /// How many epochs are years of drift.
+    private static let years: Int64 = 200
 
     /// Where the clock ran on without a break: how many of the epochs, from the newest on.
     private var unbroken: Int {
@@ -128,8 +144,8 @@ struct ClockEpochs {
         let comparison = ClockComparison(reading, zone: zone)
         let minutes = comparison.correctionSeconds / 60
         let shown = comparison.differenceSeconds + zone.offsetSeconds(at: comparison.readAt)
-        let current = try ClockEpochs(db, device: device, until: comparison.readAt.microseconds, zone: zone).epochs
-            .first
+        let current = try ClockEpochs(db, device: device, until: comparison.readAt.microseconds, most: 1, zone: zone)
+            .epochs.first
         if let current, current.correctionMinutes == minutes,
             !TimeResolution.isBreak(from: current.last, to: shown)
         {

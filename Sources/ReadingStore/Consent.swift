@@ -211,6 +211,9 @@ struct ConsentHolds: Sendable, Hashable {
         words[ConsentKey(user: user, kind: kind)] ?? standard
     }
 
+    /// Whether nobody's reading of any kind waits for consent.
+    var isGrantedForAll: Bool { standard && words.values.allSatisfy(\.self) }
+
     /// The condition on `outbox AS o` that a reading waits for consent; nil where none does.
     var condition: String? {
         let differing = words.filter { $0.value != standard }.keys.sorted { ($0.user, $0.kind) < ($1.user, $1.kind) }

@@ -28,8 +28,14 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     private static var mostParts: Int { 512 }
 
     private var rules: Rules?
+    /// How often there were other rules.
+    private var edition = 0
     private var levels = RowBlock.Level.allCases.map { _ in Numbered() }
     private var allTouched = 0
+    /// What was added up last, and how many commits there were before.
+    private var sum: (tally: Tally, commits: Int)?
+    /// The last commit that was noted, whatever it changed.
+    private var noted = 0
 
     /// Whether anything was counted.
     var isBegun: Bool { !levels[RowBlock.Level.block.rawValue].counted.isEmpty }
@@ -40,6 +46,7 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     ///   - changed: the numbers of parts; `nil`: perhaps all.
     ///   - commit: how many commits there are with this one.
     mutating func note(_ changed: Set<Int64>?, by commit: Int) {
+        noted = commit
         guard let changed else {
             allTouched = commit
             return
@@ -51,9 +58,19 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
         }
     }
 
+    /// The sum of all, if it was added up behind this many commits and there is none more: the rules are then the same too.
+    func sum(at commits: Int) -> Tally? {
+        sum.flatMap { $0.commits == commits && noted <= commits ? $0.tally : nil }
+    }
+
+    /// Tells rules from those that something was counted by before; `nil` if nothing was counted by them last.
+    func edition(of rules: Rules) -> Int? { self.rules == rules ? edition : nil }
+
     /// What is known of one.
-    func known(_ number: Int64, at level: RowBlock.Level, _ rules: Rules) -> Tally? {
-        self.rules == rules && knows(number, at: level) ? levels[level.rawValue].counted[number]?.tally : nil
+    ///
+    /// - Parameter edition: of the rules that it is to be counted by.
+    func known(_ number: Int64, at level: RowBlock.Level, _ edition: Int?) -> Tally? {
+        self.edition == edition && knows(number, at: level) ? levels[level.rawValue].counted[number]?.tally : nil
     }
 
     /// Whether no commit has changed one since it was counted.
@@ -66,10 +83,14 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
 
     /// Keeps what was counted.
     ///
-    /// - Parameter commits: how many there were before it was counted.
-    mutating func keep(_ counted: Counted, _ rules: Rules, at commits: Int) {
+    /// - Parameters:
+    ///   - sum: of all.
+    ///   - commits: how many there were before it was counted.
+    mutating func keep(_ counted: Counted, sum: Tally, _ rules: Rules, at commits: Int) {
+        self.sum = (sum, commits)
         if self.rules != rules {
             self.rules = rules
+            edition += 1
             for level in levels.indices { levels[level].counted = [:] }
         }
         let part = RowBlock.Level.part

@@ -106,7 +106,9 @@ struct DeviceHolds: Sendable, Hashable {
     }
 
     /// Whether nothing can be held, whatever it is.
-    var holdsNothing: Bool { conditions.isEmpty }
+    var holdsNothing: Bool {
+        ignored.isEmpty && cutoffs.values.allSatisfy { $0 == .min } && selection.isOfAll && consents.isGrantedForAll
+    }
 
     /// The holds with the condition on `outbox AS o` and `reading AS r` that each is; none where nothing can be held.
     var conditions: [(hold: Hold, sql: String)] { conditions(since: .min) }

@@ -44,9 +44,10 @@ extension ReadingStore {
     private func groups(
         in range: ClosedRange<Instant>?, at destination: DestinationKey, heedsMode: Bool, countsAll: Bool
     ) async throws -> [OutboxGroup] {
-        let (seconds, commits) = (Self.seconds(in: range), commitCount)
+        let seconds = Self.seconds(in: range)
         // A key that has come back is noticed here: it is where delivery begins.
         if sealing.refusal != nil { try await openKeys() }
+        let commits = commitCount
         return try await read { [self] db in
             let holds = try HoldRules(db, sealing, heedsMode: heedsMode)
             guard let known = holds.destinations.first(where: { $0.key == destination }) else {

@@ -63,22 +63,23 @@ extension ReadingStore: DeviceMemory {
     static func newestRecord(
         _ db: Database, device: Int64, epoch: Int
     ) throws -> (sequence: UInt16, baseTime: Int64?, time: Int64?)? {
-        let row = try Row.fetchOne(
-            try db.cachedStatement(
-                sql: """
-                    SELECT sequence, base_time, time FROM (
-                        SELECT * FROM (
-                            SELECT sequence, base_time, time, 1 AS is_kept FROM reading INDEXED BY reading_sequence
-                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
-                            ORDER BY sequence DESC, key DESC LIMIT 1)
-                        UNION ALL
-                        SELECT * FROM (
-                            SELECT sequence, base_time, time, 0 FROM pruned INDEXED BY pruned_sequence
-                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
-                            ORDER BY sequence DESC, base_time DESC LIMIT 1)
-                    ) ORDER BY sequence DESC, is_kept DESC LIMIT 1
-                    """), arguments: [device, epoch])
-        return try row.map { (UInt16(truncatingIfNeeded: try $0.value(0) as Int64), try $0.value(1), try $0.value(2)) }
+        let newest = try [("reading", "key"), ("pruned", "base_time")].compactMap { table, order in
+            let rows = try PreparedStatement(
+                db,
+                """
+                SELECT sequence, base_time, time FROM \(table) INDEXED BY \(table)_sequence
+                WHERE device = ? AND sequence_epoch = ? AND sequence IS NOT NULL
+                ORDER BY sequence DESC, \(order) DESC LIMIT 1
+                """)
+            defer { rows.reset() }
+            rows.bind(1, device)
+            rows.bind(2, Int64(epoch))
+            return try rows.next() ? (number: rows.int(0), rows.optionalInt(1), rows.optionalInt(2)) : nil
+        }
+        // The one that is kept, where both have the same number.
+        guard let first = newest.first else { return nil }
+        let last = newest.dropFirst().first { $0.number > first.number } ?? first
+        return (UInt16(truncatingIfNeeded: last.number), last.1, last.2)
     }
 
     /// The newest record of an epoch, as the contact with this number finds it.

@@ -44,7 +44,8 @@ public final class ReadingStore: Sendable {
     /// What the transactions change, and what was counted of the rest.
     let touchedRows = TouchedRows()
     let countedReadings = Mutex(CountedBlocks<ReadingTally, ReadingTally.Rules>())
-    let countedFrames = Mutex(CountedBlocks<FrameTally, Bool>())
+    let countedFrames = Mutex(CountedBlocks<RowTally, Bool>())
+    let countedContacts = Mutex(CountedBlocks<RowTally, Bool>())
     let prunedDeliveries = Mutex(KnownPrunedDeliveries())
     let statisticsKnown = Mutex(KnownStatistics())
     let consentsKnown = Mutex(KnownConsents())
@@ -329,6 +330,7 @@ public final class ReadingStore: Sendable {
         let (touched, commit) = (touchedRows.take(), commitCount + 1)
         countedReadings.withLock { $0.note(touched?.readings, by: commit) }
         countedFrames.withLock { $0.note(touched?.frames, by: commit) }
+        countedContacts.withLock { $0.note(touched?.contacts, by: commit) }
         if touched?.pruned != false { prunedDeliveries.withLock { $0.touched = commit } }
     }
 

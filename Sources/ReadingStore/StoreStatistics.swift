@@ -48,7 +48,7 @@ extension ReadingStore {
         }
         let found = try await read { [self] db in
             func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql) ?? 0 }
-            let (readings, frames) = (try readingTally(db, at: commits), try frameTally(db, at: commits))
+            let readings = try readingTally(db, at: commits)
             // These have a mark, and the index holds few others.
             let apart = "frame INDEXED BY frame_apart WHERE mark IS NOT NULL AND state ="
             let counts = destination.map { readings.places[$0.rawValue] ?? .init() } ?? readings.anywhere
@@ -57,11 +57,11 @@ extension ReadingStore {
             return StoreStatistics(
                 readings: try Dictionary(
                     uniqueKeysWithValues: readings.kinds.map { (try ReadingKind(code: $0), $1) }),
-                excluded: readings.excluded, frames: frames.count,
+                excluded: readings.excluded, frames: try frameCount(db, at: commits),
                 malformedFrames: try count("\(apart) \(FrameState.malformed.rawValue)"),
                 pendingFrames: try count("\(apart) \(FrameState.pending.rawValue)"),
                 waitingContexts: try count("waiting_context"),
-                contacts: try count("contact"), devices: try count("device"),
+                contacts: try contactCount(db, at: commits), devices: try count("device"),
                 waiting: counts.waiting, delivered: counts.delivered + pruned.count,
                 refused: counts.refused, lastDelivery: last.map(Instant.init(microseconds:)),
                 letGo: try Thinning.all(db),

@@ -243,17 +243,17 @@ struct ReadingTally: StoreTally {
     }
 }
 
-/// How many frames there are.
-struct FrameTally: StoreTally {
+/// How many rows there are.
+struct RowTally: StoreTally {
     var count = 0
 
-    mutating func add(_ other: FrameTally) { count += other.count }
+    mutating func add(_ other: RowTally) { count += other.count }
 
     init() {}
 
-    /// Counts the frames with some keys.
-    init(_ db: Database, _ keys: ClosedRange<Int64>) throws {
-        let rows = try PreparedStatement(db, "SELECT count(*) FROM frame WHERE key BETWEEN ? AND ?")
+    /// Counts the rows of a table with some keys.
+    init(_ db: Database, _ table: StaticString, _ keys: ClosedRange<Int64>) throws {
+        let rows = try PreparedStatement(db, "SELECT count(*) FROM \(table) WHERE key BETWEEN ? AND ?")
         rows.bind(1, keys.lowerBound)
         rows.bind(2, keys.upperBound)
         defer { rows.reset() }
@@ -266,6 +266,7 @@ extension ReadingStore {
     ///
     /// - Parameter commits: how many commits there were before `db` began to read.
     func readingTally(_ db: Database, _ holds: HoldRules? = nil, at commits: Int) throws -> ReadingTally {
+        if let sum = countedReadings.withLock({ $0.sum(at: commits) }) { return sum }
         let rules = try holds.map { try ReadingTally.Rules(db, $0) } ?? ReadingTally.Rules(db)
         return try tally(db, "reading", countedReadings, rules, at: commits) { try ReadingTally(db, $0, rules) }
     }
@@ -281,8 +282,19 @@ extension ReadingStore {
         return counts
     }
 
-    func frameTally(_ db: Database, at commits: Int) throws -> FrameTally {
-        try tally(db, "frame", countedFrames, true, at: commits) { try FrameTally(db, $0) }
+    func frameCount(_ db: Database, at commits: Int) throws -> Int {
+        try rowCount(db, "frame", countedFrames, at: commits)
+    }
+
+    func contactCount(_ db: Database, at commits: Int) throws -> Int {
+        try rowCount(db, "contact", countedContacts, at: commits)
+    }
+
+    private func rowCount(
+        _ db: Database, _ table: StaticString, _ counted: borrowing Mutex<CountedBlocks<RowTally, Bool>>,
+        at commits: Int
+    ) throws -> Int {
+        try tally(db, table, counted, true, at: commits) { try RowTally(db, table, $0) }.count
     }
 
     private func tally<Tally: StoreTally, Rules: Hashable & Sendable>(
@@ -292,15 +304,16 @@ extension ReadingStore {
         let next = try PreparedStatement(db, "SELECT key FROM \(table) WHERE key >= ? ORDER BY key LIMIT 1")
         defer { next.reset() }
         var fresh = CountedBlocks<Tally, Rules>.Counted()
-        let sum = try tally(of: Int64.min...Int64.max, .region, next, counted, rules, into: &fresh, count)
-        counted.withLock { [fresh] in $0.keep(fresh, rules, at: commits) }
+        let edition = counted.withLock { $0.edition(of: rules) }
+        let sum = try tally(of: Int64.min...Int64.max, .region, next, counted, edition, into: &fresh, count)
+        counted.withLock { [fresh] in $0.keep(fresh, sum: sum, rules, at: commits) }
         return sum
     }
 
     /// Adds up what there is of a level.
     private func tally<Tally: StoreTally, Rules: Hashable & Sendable>(
         of keys: ClosedRange<Int64>, _ level: RowBlock.Level, _ next: PreparedStatement,
-        _ counted: borrowing Mutex<CountedBlocks<Tally, Rules>>, _ rules: Rules,
+        _ counted: borrowing Mutex<CountedBlocks<Tally, Rules>>, _ edition: Int?,
         into fresh: inout CountedBlocks<Tally, Rules>.Counted, _ count: (ClosedRange<Int64>) throws -> Tally
     ) throws -> Tally {
         var sum = Tally()
@@ -310,13 +323,13 @@ extension ReadingStore {
             guard let key = try next.firstInt(), key <= keys.upperBound else { return sum }
             let number = level.number(of: key)
             let own = level.keys(number)
-            if let known = counted.withLock({ $0.known(number, at: level, rules) }) {
+            if let known = counted.withLock({ $0.known(number, at: level, edition) }) {
                 sum.add(known)
             } else {
                 let isCounted = level == .block && !counted.withLock { $0.changes(number, at: level) }
                 let tally =
                     if let lower = level.lower, !isCounted {
-                        try self.tally(of: own, lower, next, counted, rules, into: &fresh, count)
+                        try self.tally(of: own, lower, next, counted, edition, into: &fresh, count)
                     } else {
                         try count(own)
                     }

@@ -43,45 +43,45 @@ extension ReadingStore {
     ///
     /// - Parameter commits: how many commits there were before `db` began to read.
     func devices(_ db: Database, at commits: Int) throws -> [(key: Int64, device: StoredDevice)] {
-        let cache = DeviceCache(db, sealing)
+        let (cache, people) = (DeviceCache(db, sealing), PeopleCache(db, sealing))
         let counts = try readingsByDevice(db, at: commits)
-        return try Row.fetchAll(
+        let rows = try PreparedStatement(
             db,
-            sql: """
-                SELECT d.key, d.is_paired, d.is_proven, d.last_seen, d.battery_percent, d.sequence_epoch,
-                    u.client_user_id, d.is_barred, u.key, u.tag
-                FROM device AS d LEFT JOIN user AS u ON u.key = d.user
-                WHERE d.last_seen IS NOT NULL OR d.paired_at IS NOT NULL ORDER BY d.key
-                """
-        ).map { row in
-            let key: Int64 = try row.value(0)
+            """
+            SELECT key, is_paired, is_proven, last_seen, battery_percent, sequence_epoch, is_barred, user FROM device
+            WHERE last_seen IS NOT NULL OR paired_at IS NOT NULL ORDER BY key
+            """)
+        defer { rows.reset() }
+        var devices: [(key: Int64, device: StoredDevice)] = []
+        while try rows.next() {
+            let (key, epoch) = (rows.int(0), Int(rows.int(5)))
             let epochs = try ClockEpochs(db, device: key, zone: nil)
-            let user = try (row.value(8) as Int64?).map { user in
-                let name: String = try row.value(6)
-                return try PersonTag.person(user, clientUserID: name).holds(row.octets(9), sealing) ? name : ""
-            }
-            return (
-                key,
-                StoredDevice(
-                    description: try cache.description(key), addresses: try Self.addresses(db, device: key),
-                    isPaired: try row.value(1), isProven: try row.value(2), isBarred: try row.value(7),
-                    lastSeen: (try row.value(3) as Int64?).map(Instant.init(microseconds:)),
-                    batteryPercent: (try row.value(4) as Int64?).map { UInt8(truncatingIfNeeded: $0) },
-                    clock: epochs.newest,
-                    driftPartsPerMillion: epochs.driftPartsPerMillion,
-                    lastSequence: try Self.newestRecord(db, device: key, epoch: try row.value(5))?.sequence,
-                    sequenceEpoch: try row.value(5),
-                    readings: counts[key] ?? 0, user: user)
-            )
+            let device = StoredDevice(
+                description: try cache.description(key), addresses: try Self.addresses(db, device: key),
+                isPaired: rows.int(1) != 0, isProven: rows.int(2) != 0, isBarred: rows.int(6) != 0,
+                lastSeen: rows.optionalInt(3).map(Instant.init(microseconds:)),
+                batteryPercent: rows.optionalInt(4).map { UInt8(truncatingIfNeeded: $0) },
+                clock: epochs.newest,
+                driftPartsPerMillion: epochs.driftPartsPerMillion,
+                lastSequence: try Self.newestRecord(db, device: key, epoch: epoch)?.sequence,
+                sequenceEpoch: epoch, readings: counts[key] ?? 0,
+                user: try rows.optionalInt(7).map { try people.name($0) ?? "" })
+            devices.append((key, device))
         }
+        return devices
     }
 
     static func addresses(_ db: Database, device: Int64) throws -> [DeviceAddress] {
-        try Row.fetchAll(
-            try db.cachedStatement(
-                sql: """
-                    SELECT address, address_kind FROM device_address WHERE device = ? ORDER BY last_seen DESC, address
-                    """), arguments: [device]
-        ).compactMap { row in try DeviceAddress(bits: row.value(0), kind: row.value(1)) }
+        let rows = try PreparedStatement(
+            db, "SELECT address, address_kind FROM device_address WHERE device = ? ORDER BY last_seen DESC, address")
+        defer { rows.reset() }
+        rows.bind(1, device)
+        var addresses: [DeviceAddress] = []
+        while try rows.next() {
+            if let address = DeviceAddress(bits: rows.optionalInt(0), kind: rows.optionalInt(1)) {
+                addresses.append(address)
+            }
+        }
+        return addresses
     }
 }

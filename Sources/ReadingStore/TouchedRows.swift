@@ -7,10 +7,11 @@ import GRDBSQLite
 ///
 /// It is unchecked because it is used in the turn of the connection that writes, one job at a time, and nowhere else.
 final class TouchedRows: @unchecked Sendable {
-    /// Parts of blocks of rows, by the number of their readings and frames.
+    /// Parts of blocks of rows, by the number of their readings, frames and contacts.
     struct Parts: Sendable, Hashable {
         var readings: Set<Int64> = []
         var frames: Set<Int64> = []
+        var contacts: Set<Int64> = []
         /// Whether any row changed that says where a pruned reading was delivered.
         var pruned = false
     }
@@ -73,6 +74,9 @@ final class TouchedRows: @unchecked Sendable {
         } else if strcmp(table, "frame") == 0 {
             rows.touch(frame: key)
             if newKey != key { rows.touch(frame: newKey) }
+        } else if strcmp(table, "contact") == 0 {
+            rows.parts?.contacts.insert(RowBlock.Level.part.number(of: key))
+            rows.parts?.contacts.insert(RowBlock.Level.part.number(of: newKey))
         } else if strcmp(table, "pruned_place") == 0 {
             rows.parts?.pruned = true
         }

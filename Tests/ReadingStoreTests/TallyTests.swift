@@ -45,6 +45,7 @@ struct TallyTests {
     private static func forget(_ store: ReadingStore) {
         store.countedReadings.withLock { $0 = CountedBlocks() }
         store.countedFrames.withLock { $0 = CountedBlocks() }
+        store.countedContacts.withLock { $0 = CountedBlocks() }
         store.prunedDeliveries.withLock { $0 = KnownPrunedDeliveries() }
         store.statisticsKnown.withLock { $0 = KnownStatistics() }
     }
@@ -179,6 +180,19 @@ struct TallyTests {
             #expect(try await Counted(harness.store) == remembered, "after step \(number)")
         }
         #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("who began before a commit and reads behind it does not get the sum from before it")
+    func outdated() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await harness.contact([Build.glucose(1, "2026-11-20T10:00:00")])
+        let commits = store.commitCount
+        #expect(try await store.statistics().readings[.glucose] == 1)
+        #expect(store.countedReadings.withLock { $0.sum(at: commits) } != nil)
+        try await harness.contact([Build.glucose(2, "2026-11-20T10:05:00")])
+        #expect(try await store.read { try store.readingTally($0, at: commits) }.kinds.values.reduce(0, +) == 2)
+        #expect(try await store.statistics().readings[.glucose] == 2)
     }
 
     @Test("a commit has only the blocks counted anew that it changed, and of them only the parts")
