@@ -121,7 +121,7 @@ struct ExportTests {
         ])
         #expect(imported.status == 0, "\(imported.errors)")
         let refused = try await Tool.run([
-            "store", "import", file, "--passphrase-file", linux, "--state-dir", scratch.state + "3",
+            "store", "import", file, "--passphrase-file", linux, "--json", "--state-dir", scratch.state + "3",
         ])
         #expect(refused.status == 77 && refused.errors.contains("export_wrong_passphrase"), "\(refused.errors)")
     }
