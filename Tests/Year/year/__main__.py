@@ -358,7 +358,8 @@ class Year:
         measured, stored, gone = totals
         lines, grown, is_known = figures.table(self.lives, KEEP + WAIT, measured / self.days, DISK_BAR)
         again = sum(each.counts["again"] for each in self.places.values())
-        counts = self.counts | Counter({"contacts": self.home.contacts, "links pressed again": self.home.drops})
+        counts = self.counts | Counter({"contacts": self.home.contacts, "links pressed again": self.home.drops,
+                                         "links that could not be ended": self.home.stuck})
         say("\n" + "\n".join(lines) + "\n")
         looks = max(self.looks, key=len)
         if len(looks) > 1:

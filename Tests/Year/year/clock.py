@@ -54,7 +54,10 @@ class Clock:
 
     async def settle(self):
         """Notes that everything the gateway has sent was read and answered, as soon as that is so."""
+        began = time.monotonic()
         while self.shared[SENT] != self.shared[SETTLED]:
+            if time.monotonic() - began > PATIENCE:
+                raise Failed(f"a question of the gateway has had no answer for {PATIENCE} s at {self.now():%Y-%m-%d %H:%M:%S}")
             sent = self.shared[SENT]
             # What was sent before is read in these turns of the loop: accepted, received, answered.
             for _ in range(6):

@@ -9,6 +9,7 @@ from decimal import Decimal
 from lab import wire
 from lab.definitions import Continuous, Glucose, Meter, Pressure
 from lab.makers import kind_of
+from lab.radio import lose
 from lab.vitals import SCALE, Weight
 
 # The meters' clocks know no summer time.
@@ -17,6 +18,9 @@ SESSION = timedelta(days=14)
 EVERY = 5                               # minutes from one of the sensor's values to the next
 # How long a contact may take by the machine's clock, in seconds. A busy machine is slow.
 CONTACT = 90
+# How long a link may stay when everything was read, in the same seconds. A kernel that has just failed to call off a connection
+# leaves the next wish to end it without an answer, until the device is out of reach.
+LINK = 10
 
 
 def number(text):
@@ -203,7 +207,7 @@ class Home:
         self.air.controller.tap = lambda direction, packet: None
         self.meter, self.cuff, self.scale, self.sensor = GlucoseMeter(self), Cuff(self), Balance(self), Sensor(self)
         self.devices = [self.meter, self.cuff, self.scale, self.sensor]
-        self.contacts = self.drops = self.seconds = 0
+        self.contacts = self.drops = self.stuck = self.seconds = 0
 
     async def start(self):
         self.sensor.begin()
@@ -242,6 +246,12 @@ class Home:
                         await each.press()
             if time.monotonic() - began > CONTACT:
                 break
+        ended = time.monotonic()
+        while self.air.controller.le_connections and time.monotonic() - ended < LINK:
+            await asyncio.sleep(0.02)
+        for link in list(self.air.controller.le_connections.values()):
+            self.stuck += 1
+            lose(self.air.controller, link)
         # The kernel and bluetoothd are done with the link, and discovery is on again.
         await asyncio.sleep(0.3)
         self.seconds += time.monotonic() - began
