@@ -66,7 +66,7 @@ struct ProxyMiddleware: RouterMiddleware {
     /// The addresses in a list; `nil` where there is no list, empty where one of its members is no address.
     private static func addresses(_ fields: [String]) -> [String]? {
         guard !fields.isEmpty else { return nil }
-        // With other characters in front of it or behind it, a comma is part of a letter to Swift.
+        // Some other characters make one letter with the comma beside them, and Swift would not split there.
         guard fields.allSatisfy({ $0.utf8.allSatisfy { $0 < 0x80 } }) else { return [] }
         let members = fields.flatMap { $0.split(separator: ",") }.map { address(in: String($0)) }
         return members.contains(nil) ? [] : members.compactMap(\.self)

@@ -33,8 +33,8 @@ package struct Disguise {
         )
     }
 
-    /// A text with a question mark for each scalar that makes one letter with the one before or behind it, and would hide that from
-    /// whoever looks for letters.
+    /// A text with a question mark for each combining mark and format character. Swift takes such a character and the letter beside
+    /// it for one, which is then neither a digit nor part of a serial number.
     private static func withoutMarks(_ text: String) -> String {
         let scalars = text.unicodeScalars.map { scalar -> Unicode.Scalar in
             switch scalar.properties.generalCategory {

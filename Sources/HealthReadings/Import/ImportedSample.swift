@@ -203,7 +203,7 @@ public struct ImportedSample: Sendable, Hashable {
         let scalars = text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }
         let words = String(String.UnicodeScalarView(scalars)).split(separator: " ").joined(separator: " ")
         var line = String(words.prefix(longestText)).cut(toOctets: mostOctets)
-        // A line is its own line.
+        // When it is read again, nothing more may be cut off.
         while line.last == " " { line.removeLast() }
         return line.isEmpty ? nil : line
     }
