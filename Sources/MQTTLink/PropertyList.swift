@@ -37,6 +37,6 @@ final class PropertyList {
     static func reason(_ list: OpaquePointer?) -> String? {
         guard let words = text(list, MQTT_PROP_REASON_STRING) else { return nil }
         let visible = words.unicodeScalars.filter { $0.properties.generalCategory != .control }
-        return String(String(String.UnicodeScalarView(visible)).prefix(200))
+        return String(String.UnicodeScalarView(visible.prefix(200)))
     }
 }

@@ -37,7 +37,7 @@ import Testing
         return value
     }
 
-    @Test("a record is its person's, whatever the name begins with", arguments: ["ann", "\u{301}bob", " x", "\u{600}"])
+    @Test("a record is its person's, however their name begins", arguments: ["ann", "\u{301}bob", " x", "\u{600}"])
     func people(_ person: String) throws {
         let night = CloudRecords.sleep("n", at: Self.date)
         #expect(try Self.samples(.whoop, "sleep", night, person: person).isEmpty == false)

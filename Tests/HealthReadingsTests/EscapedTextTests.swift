@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct EscapedTextTests {
     @Test(
-        "a character is escaped wherever it stands, also where a reader sees it and the next as one letter",
+        "a character is escaped also where it makes one letter with its neighbour",
         arguments: [
             ("a\"b", #"a\"b"#), ("\"", #"\""#), ("a\"\u{301}", "a\\\"\u{301}"), ("\"\u{200D}\"", "\\\"\u{200D}\\\""),
             ("a\r\nb", "a\r\\nb"), (#"\"#, #"\\"#), ("e\u{301}", "e\u{301}"), ("", ""),

@@ -123,7 +123,7 @@ struct ImportedSampleTests {
     }
 
     @Test(
-        "a text that is cut is its own text when it is read again",
+        "a text that was cut is read again as it was stored",
         arguments: [
             String(repeating: "a", count: 199) + " b", String(repeating: "a ", count: 150),
             "a" + String(repeating: "\u{301}", count: 100_000),

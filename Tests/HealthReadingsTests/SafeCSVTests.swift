@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("what is read by RFC 4180 is what was written, whatever it is made of")
+    @Test("a reader of RFC 4180 gets every cell back as it was written")
     func rows() {
         var generator = SystemRandomNumberGenerator()
         let pieces = ["\"", ",", ";", "\r", "\n", " ", "a", "\u{301}", "\u{200D}", "\u{FE0F}"]

@@ -182,7 +182,7 @@ struct TallyTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
-    @Test("who began before a commit and reads behind it does not get the sum from before it")
+    @Test("a reader that began before a commit is not given the sum from before it")
     func outdated() async throws {
         let harness = try await Harness()
         let store = harness.store

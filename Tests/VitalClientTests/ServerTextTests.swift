@@ -12,7 +12,7 @@ import Testing
         #expect(Array(ServerText.masked(text, ["sk_eu_1"]).utf8) == Array(wanted.utf8))
     }
 
-    @Test("what is kept of it has a bound, whatever its characters consist of")
+    @Test("what is kept of a server's words has a limit in octets, too")
     func bounded() throws {
         let words = try #require(ServerText.oneLine("e" + String(repeating: "\u{301}", count: 100_000), masking: []))
         #expect(words.utf8.count <= 1200 && words.unicodeScalars.first == "e")

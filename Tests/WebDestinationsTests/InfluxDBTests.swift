@@ -292,7 +292,7 @@ struct InfluxDBTests {
         }
     }
 
-    @Test("no name ends the text that it is written into, and none is computed")
+    @Test("a name stays inside its quotes, and Flux computes nothing that is in it")
     func names() {
         let name = "a\"\u{301}b'\u{301}\\\u{301}${c}"
         func octets(_ text: String) -> [UInt8] { Array(text.utf8) }
