@@ -49,7 +49,8 @@ help:
 	@echo "make bench-decade  measure bytes and work with stores of a home that have grown for ten years (SIZES=\"10000 100000 1000000\";"
 	@echo "              10000000 takes another hour and 12 GB)"
 	@echo "make bench-idle  measure an idle gateway whose page is open, for an hour (MINUTES=60)"
-	@echo "make bench-age  all three: every table of Documentation/performance.md about age"
+	@echo "make bench-age  all three and make soak-year, and then one table: each bar of Documentation/performance.md about age, and whether"
+	@echo "              it is kept (Benchmarks/bars.py prints what was measured last)"
 	@echo "make bench-growth  measure how work grows with records, event streams, readers, devices and strangers that advertise"
 	@echo "              (half an hour; PARTS=\"devices strangers\")"
 	@echo "make docs     build the reference documentation of the library into .build/reference"
@@ -168,7 +169,8 @@ bench-growth: deps
 bench-idle: deps
 	@Benchmarks/Idle/run.sh $(MINUTES)
 
-bench-age: bench-decade bench-growth bench-idle
+bench-age: bench-decade bench-growth bench-idle soak-year
+	@Benchmarks/bars.py
 
 format:
 	@$(SWIFT) format format -i -r -p Package.swift Sources Tests Benchmarks Examples

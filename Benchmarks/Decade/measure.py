@@ -17,12 +17,16 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from bars import Bars  # noqa: E402
 from gateway import Gateway, children, filled  # noqa: E402
 
 END = datetime.datetime(2026, 7, 1, tzinfo=datetime.timezone.utc)
 FLATNESS, CLOSENESS = 1.5, 3.0
-# A store of four days has no month of readings.
-MONTH = 100_000
+# What is asked of a start alone.
+START = 1.2
+IDLE = "written in an idle minute"
+# A month's figures are compared with those of the month before: a store needs both.
+MONTH = 200_000
 
 SETTINGS = """\
 user: {client_user_id: anna, time_zone: Europe/Berlin}
@@ -194,7 +198,8 @@ def measure(binary, fill, folder, size):
 
         before = written()
         time.sleep(60)
-        print(f"# {size}: {written() - before} bytes written in an idle minute", file=sys.stderr, flush=True)
+        found[IDLE] = written() - before
+        print(f"# {size}: {found[IDLE]} bytes written in an idle minute", file=sys.stderr, flush=True)
     found["adding a reading"] = (*adding, bare_insert(store))
     octets = sum(each.stat().st_size for each in state.glob("readings.sqlite*"))
     count = sqlite3.connect(f"file:{store}?mode=ro", uri=True).execute("SELECT count(*) FROM reading").fetchone()[0]
@@ -212,17 +217,27 @@ def main():
     found = {size: measure(binary, fill, folder, size) for size in sizes}
     print("| work | readings | ours, ms | passed, ms | bare query, ms | ours : bare (bar 3) | ours : smallest (bar 1.5) | kept |")
     print("|---|---|---|---|---|---|---|---|")
+    bars = Bars("work at each size")
+    for size in sizes:
+        bars.add(IDLE, size, f"{found[size][IDLE]:,} bytes", bar=0, unit=" bytes", value=found[size].pop(IDLE))
     for work in found[sizes[-1]]:
-        first = None
+        first, flatness = None, START if work == "start-up" else FLATNESS
         for size in sizes:
             if work not in found[size]:
                 continue
             used, passed, floor = found[size][work]
+            smallest = smallest if first else size
             first = first or used
             close, flat = used / floor if floor else None, used / first if first else 1
-            kept = flat <= FLATNESS and (close is None or close <= CLOSENESS)
+            kept = flat <= flatness and (close is None or close <= CLOSENESS)
+            shown = f"{milliseconds(used)} ms"
+            if close is not None:
+                bars.add(work, size, shown, f"bare query: {milliseconds(floor)} ms", ratio=close, bar=CLOSENESS)
+            if size != smallest:
+                bars.add(work, size, shown, f"{smallest:,} readings: {milliseconds(first)} ms", ratio=flat, bar=flatness)
             print(f"| {work} | {size:,} | {milliseconds(used)} | {milliseconds(passed)} | {milliseconds(floor)} | "
                   f"{'–' if close is None else f'{close:.1f}'} | {flat:.2f} | {'yes' if kept else 'no'} |")
+    bars.leave()
 
 
 main()

@@ -6,6 +6,9 @@
 FOLDER has the stores that measure.py filled; each piece of work gets a copy. The processor's time is that of the command,
 user and system, and memory the most of it that was the process's own (RssAnon), looked at every 20 ms. Files are written as
 usual: the time that passes is the disk's as well.
+
+VACUUM INTO copies pages one after the other. What changes or removes rows where they are is shown beside a bare loop, too, that does
+nothing else to rows (through Python's sqlite3, a thousand in a commit): to BARE of them, from which the time for all is reckoned.
 """
 import contextlib
 import os
@@ -19,8 +22,20 @@ import sys
 import threading
 import time
 
-PROGRAM_MEMORY, FLOOR = 64, 2.0
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Benchmarks"))
+from bars import NONE, Bars  # noqa: E402
+
+PROGRAM_MEMORY, FLOOR = 64, 2.0
+BARE = 100_000
+# What a bare loop does to the readings whose keys are in a range.
+REWRITE = ["UPDATE reading SET id = randomblob(16), content = randomblob(length(content)) WHERE key BETWEEN ?1 AND ?2",
+           """UPDATE frame SET payload = randomblob(length(payload))
+              WHERE key IN (SELECT frame FROM reading_frame WHERE reading BETWEEN ?1 AND ?2)"""]
+REMOVE = ["DELETE FROM outbox WHERE reading BETWEEN ?1 AND ?2",
+          "DELETE FROM frame WHERE key IN (SELECT frame FROM reading_frame WHERE reading BETWEEN ?1 AND ?2)",
+          "DELETE FROM reading_frame WHERE reading BETWEEN ?1 AND ?2",
+          "DELETE FROM reading WHERE key BETWEEN ?1 AND ?2"]
 SETTINGS = """\
 user: {client_user_id: anna, time_zone: Europe/Berlin}
 users:
@@ -62,6 +77,26 @@ def vacuum(store, target):
     database.execute("VACUUM INTO ?", (str(target),))
     database.close()
     return time.process_time() - used, time.perf_counter() - began
+
+
+def bare(store, statements, share=1.0):
+    """The time that passes until these statements were done to a share of all readings, beginning with the oldest."""
+    database = sqlite3.connect(store, isolation_level=None)
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("PRAGMA wal_autocheckpoint = 16384")
+    total = database.execute("SELECT count(*) FROM reading").fetchone()[0]
+    keys = [row[0] for row in database.execute("SELECT key FROM reading ORDER BY key LIMIT ?", (min(BARE, int(total * share)),))]
+    began = time.perf_counter()
+    for first in range(0, len(keys), 1000):
+        batch = keys[first:first + 1000]
+        database.execute("BEGIN IMMEDIATE")
+        for each in statements:
+            database.execute(each, (batch[0], batch[-1]))
+        database.execute("COMMIT")
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    passed = time.perf_counter() - began
+    database.close()
+    return passed / len(keys) * total * share
 
 
 def former(store):
@@ -114,6 +149,9 @@ def measure(binary, filled, folder):
     copy()
     found["VACUUM INTO"] = (*vacuum(state / "readings.sqlite", folder / "copy"), None)
     (folder / "copy").unlink()
+    loops = {"rotate-key": bare(state / "readings.sqlite", REWRITE)}
+    loops["prune the older half"] = bare(state / "readings.sqlite", REMOVE, 0.5)
+    copy()
     found["open it"] = command("store", "stats")
     found["verify"] = command("store", "verify")
     found["export"] = command("store", "export", export, "--passphrase-file", phrase)
@@ -130,7 +168,7 @@ def measure(binary, filled, folder):
     copy(former)
     found["upgrade from the version before"] = command("store", "stats")
     shutil.rmtree(state)
-    return found
+    return found, loops
 
 
 def older_half(filled):
@@ -145,17 +183,24 @@ def main():
     folder = stores / "whole"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
-    print("| work on the whole store | readings | processor, s | passed, s | passed : VACUUM INTO (bar 2) | memory, MB (bar 64) | kept |")
-    print("|---|---|---|---|---|---|---|")
+    print("| work on the whole store | readings | processor, s | passed, s | passed : VACUUM INTO (bar 2) | a bare loop, s | memory, MB (bar 64) | kept |")
+    print("|---|---|---|---|---|---|---|---|")
+    bars = Bars("work on the whole store")
     for size in sorted(int(each.replace("_", "")) for each in sys.argv[3:]):
-        found = measure(binary, stores / str(size), folder)
+        found, loops = measure(binary, stores / str(size), folder)
         floor = found["VACUUM INTO"][1]
         for work, (used, passed, most) in found.items():
             ratio = passed / floor
             kept = "–" if most is None else "yes" if ratio <= FLOOR and most <= PROGRAM_MEMORY else "no"
             memory = "–" if most is None else f"{most:.0f}"
-            print(f"| {work} | {size:,} | {used:.1f} | {passed:.1f} | {ratio:.1f} | {memory} | {kept} |", flush=True)
+            loop = f"{loops[work]:.1f}" if work in loops else NONE
+            if most is not None:
+                bars.add(f"{work}, the time that passes", size, f"{passed:.1f} s", f"VACUUM INTO: {floor:.1f} s",
+                         f"a bare loop: {loop} s" if work in loops else NONE, ratio=ratio, bar=FLOOR)
+                bars.add(f"{work}, memory of its own", size, f"{memory} MB", bar=PROGRAM_MEMORY, unit=" MB", value=most)
+            print(f"| {work} | {size:,} | {used:.1f} | {passed:.1f} | {ratio:.1f} | {loop} | {memory} | {kept} |", flush=True)
     shutil.rmtree(folder)
+    bars.leave()
 
 
 main()

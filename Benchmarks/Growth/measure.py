@@ -9,6 +9,7 @@ user and system.
 import contextlib
 import datetime
 import json
+import math
 import os
 import pathlib
 import selectors
@@ -25,6 +26,7 @@ import captures
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+from bars import Bars  # noqa: E402
 from gateway import Gateway, processor, run  # noqa: E402
 
 SETTINGS = """\
@@ -34,6 +36,8 @@ destinations:
   - {name: archive, kind: influxdb, url: "http://127.0.0.1:9", database: home}
 """
 LINEAR, FLOOR = 1.5, 3.0
+# The rows of each part.
+BARS = []
 STEPS = [int(each) for each in os.environ.get("GROWTH_STEPS", "1 4 16").split()]
 SECONDS = int(os.environ.get("GROWTH_SECONDS", "60"))
 MANY = int(os.environ.get("GROWTH_DEVICES", "1000"))
@@ -56,8 +60,10 @@ def kilobytes(octets):
 def row(work, size, ours, beside="–", ratio=None, bar=None):
     size = f"{size:,}" if isinstance(size, int) else size
     kept = "–" if ratio is None or bar is None else "yes" if ratio <= bar else "no"
+    value, most = ratio, bar
     ratio, bar = "–" if ratio is None else f"{ratio:.2f}", "–" if bar is None else bar
     print(f"| {work} | {size} | {ours} | {beside} | {ratio} | {bar} | {kept} |", flush=True)
+    BARS[-1].add(work, size, ours, **{"peers" if beside.startswith("asyncio") else "floor": beside}, ratio=value, bar=most)
 
 
 def growth(work, found, show=amount, bar=LINEAR):
@@ -430,7 +436,7 @@ def devices(binary, work):
             growth(f"{name}, a device", {count: value / count for count, value in values.items()})
         growth(name, values, bar=None if name in LISTS else LINEAR)
     for name, count in unread:
-        print(f"| {name} | {count:,} | it is not read | – | – | {LINEAR} | no |", flush=True)
+        row(name, count, "it is not read", ratio=math.inf, bar=LINEAR)
 
 
 def strangers(binary, listener, work):
@@ -485,9 +491,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="healthrelay-growth.") as work:
         work = pathlib.Path(work)
         for part in parts:
+            BARS.append(Bars(part))
             {"replay": lambda: replays(binary, work), "import": lambda: imports(binary, work),
              "streams": lambda: streams(binary, work), "readers": lambda: readers(binary, work),
              "devices": lambda: devices(binary, work), "strangers": lambda: strangers(binary, listener, work)}[part]()
+            BARS[-1].leave()
 
 
 main()

@@ -17,6 +17,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from bars import Bars  # noqa: E402
 from gateway import Gateway, filled  # noqa: E402
 
 MEGABYTE = 1024 * 1024
@@ -117,8 +118,12 @@ def main():
     for row in rows:
         print("| " + " | ".join("–" if name not in row else f"{row[name]:.1f}" if name != "minutes" else str(row[name])
                                 for name in names) + " |")
+    bars = Bars("idle gateway")
     for name, bar in BARS.items():
+        bars.add(f"an idle gateway, {name[:-4]} memory", f"{minutes} minutes", f"{rows[-1][name]:.1f} MB", bar=bar, unit=" MB",
+                 value=rows[-1][name])
         print(f"{name}: {rows[-1][name]:.1f}, bar {bar}: {'kept' if rows[-1][name] <= bar else 'not kept'}")
+    bars.leave()
 
 
 main()

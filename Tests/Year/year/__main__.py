@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from datetime import datetime, timedelta
 
+from bars import Bars
 from lab.suite import boot
 
 from . import Failed, figures, heap
@@ -356,7 +357,10 @@ class Year:
 
     def tell(self, totals):
         measured, stored, gone = totals
-        lines, grown, is_known = figures.table(self.lives, KEEP + WAIT, measured / self.days, DISK_BAR)
+        bars = Bars("a simulated year")
+        lines, grown, is_known = figures.table(self.lives, KEEP + WAIT, measured / self.days, DISK_BAR, bars)
+        if is_known:
+            bars.leave()
         again = sum(each.counts["again"] for each in self.places.values())
         counts = self.counts | Counter({"contacts": self.home.contacts, "links pressed again": self.home.drops,
                                          "links that could not be ended": self.home.stuck})

@@ -36,8 +36,8 @@ def behind(lives, first_day=0):
     return [[(day, sample) for day, sample in life if day >= max(life[0][0] + warm_up, first_day)] for life in lives if life]
 
 
-def table(lives, horizon, readings_a_day, disk_bar):
-    """Lines for people, what is not flat, and whether there were days enough to know."""
+def table(lives, horizon, readings_a_day, disk_bar, bars):
+    """Lines for people, what is not flat, and whether there were days enough to know. `bars` takes a row for each bar."""
     lines, grown = [f"{'':<18}{'first':>10}{'last':>10}{'a year':>12}{'± (2 s.e.)':>12}{'flat up to':>12}"], []
 
     days = max(day for life in lives for day, _ in life)
@@ -51,6 +51,8 @@ def table(lives, horizon, readings_a_day, disk_bar):
             return None
         a_year, error = found[0] * DAYS, 2 * found[1] * DAYS
         lines.append(f"{name:<18}{series[0][0][1]:>10.1f}{series[-1][-1][1]:>10.1f}{a_year:>12.2f}{error:>12.2f}{bar:>12.2f} {unit}")
+        bars.add(f"a simulated year: {name}, growth a year", f"{days} days", f"{a_year:.1f} ± {error:.1f} {unit}".strip(), bar=round(bar, 1),
+                 unit=unit and f" {unit}", value=a_year - error)
         if days < least:
             return None
         if a_year - error > bar:
