@@ -128,7 +128,7 @@ extension ReadingStore {
         try await requireKeys()
         let now = now()
         let outcomes = try await write(.entry) { [self] db in
-            guard let user = try Self.user(db, sealing, where: "client_user_id = ?", [person]),
+            guard let user = try Self.user(db, sealing, named: person),
                 let zone = try Self.zone(db, of: user.key.rawValue, at: now)
             else { throw StoreError.unknown("the person of an entry") }
             let device = try Self.standIn(db, ManualEntry.device)

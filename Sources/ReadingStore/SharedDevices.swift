@@ -64,7 +64,7 @@ extension ReadingStore {
     ) throws -> Bool {
         if sealing.refusal != nil {
             for person in people
-            where try user(db, sealing, where: "client_user_id = ?", [person.clientUserID]) == nil { return false }
+            where try user(db, sealing, named: person.clientUserID) == nil { return false }
         }
         var lines: [String] = []
         for person in people {

@@ -42,7 +42,7 @@ extension ReadingStore {
     /// The user with the client's id; nil where there is none.
     public func user(_ clientUserID: String, at destination: DestinationKey = .vital) async throws -> StoreUser? {
         try await read { [sealing] db in
-            try Self.user(db, sealing, where: "client_user_id = ?", [clientUserID], at: destination)
+            try Self.user(db, sealing, named: clientUserID, at: destination)
         }
     }
 
@@ -150,6 +150,17 @@ extension ReadingStore {
             db, sealing, where: "key = (SELECT value FROM setting WHERE name = 'user.current')", at: destination)
     }
 
+    /// The person with this name, in whichever of its spellings in Unicode they are known: to a person and to Swift, an é is one
+    /// letter however it is composed, and to SQLite it is not.
+    static func user(
+        _ db: Database, _ sealing: Sealing, named name: String, at destination: DestinationKey = .vital
+    ) throws -> StoreUser? {
+        if let user = try user(db, sealing, where: "client_user_id = ?", [name], at: destination) { return user }
+        let names = try String.fetchAll(db.cachedStatement(sql: "SELECT client_user_id FROM user ORDER BY key"))
+        guard let known = names.first(where: { $0 == name }) else { return nil }
+        return try user(db, sealing, where: "client_user_id = ?", [known], at: destination)
+    }
+
     /// - Parameter isChecked: whether the row has to be as the store wrote it.
     static func user(
         _ db: Database, _ sealing: Sealing, where condition: String, _ arguments: StatementArguments = [],
@@ -189,7 +200,7 @@ extension ReadingStore {
     ) throws -> StoreUser? {
         guard ZoneRules.named(timeZone) != nil else { throw StoreError.unknownTimeZone(timeZone) }
         let people = PeopleTags(db: db, sealing: sealing)
-        var known = try user(db, sealing, where: "client_user_id = ?", [clientUserID])
+        var known = try user(db, sealing, named: clientUserID)
         if known == nil {
             // It may be the name of one whose row was changed.
             if !clientUserID.isEmpty { try people.checkPeople() }
@@ -201,6 +212,7 @@ extension ReadingStore {
                 arguments: [clientUserID, unnamed.key.rawValue])
             try people.sign(person: unnamed.key.rawValue)
             known = unnamed
+            known?.clientUserID = clientUserID
         }
         if known == nil {
             try db.execute(
@@ -220,7 +232,8 @@ extension ReadingStore {
                 arguments: [String(key)])
         }
         return StoreUser(
-            key: UserKey(rawValue: key), clientUserID: clientUserID, serverUserID: known?.serverUserID,
+            key: UserKey(rawValue: key), clientUserID: known?.clientUserID ?? clientUserID,
+            serverUserID: known?.serverUserID,
             timeZone: timeZone)
     }
 

@@ -203,6 +203,13 @@ struct RemovalRunner {
         guard !name.isEmpty, let user = try await gateway.store.user(name) else {
             throw Problem("unknown_user", .noInput, "the store has no data of '\(name)'; nothing was erased")
         }
+        // Of two who were known by two spellings, the command given twice is not to erase both.
+        guard user.clientUserID.unicodeScalars.elementsEqual(name.unicodeScalars) else {
+            throw Problem(
+                "unknown_user", .noInput,
+                "the store has no data of '\(name)' as it is spelled here in Unicode, but of '\(user.clientUserID)'; nothing was erased"
+            )
+        }
         return [user]
     }
 
