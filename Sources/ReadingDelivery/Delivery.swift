@@ -71,6 +71,7 @@ extension OutboxWorker {
         try await writeAcknowledged()
         try await requeueOverdue(at: place)
         guard try await retractAll(at: place, isAsked: isAsked, into: &report) else { return }
+        let generation = store.contentGeneration
         let groups = try await store.groupsToDeliver(in: range, at: place).filter {
             destination.rules.kinds.contains($0.resource) && kinds?.contains($0.resource) ?? true
         }
@@ -88,7 +89,8 @@ extension OutboxWorker {
                 continue
             }
             if !isAsked, circuit.isWaiting(group.target, at: clock.uptime()) { continue }
-            guard try await deliver(group, in: range, of: person, into: &report) else { break }
+            let seen = Seen(oldest: group.oldest, generation: generation)
+            guard try await deliver(group, seen, in: range, of: person, into: &report) else { break }
         }
     }
 
@@ -108,11 +110,20 @@ extension OutboxWorker {
         }
     }
 
+    /// What a pass saw of a group when it began.
+    private struct Seen {
+        /// The oldest of what may be delivered.
+        var oldest: Instant
+        /// As long as the store's is this one.
+        var generation: Int
+    }
+
     /// Delivers one group.
     ///
     /// - Returns: whether the next group may be tried: not where the destination cannot be reached or refuses the key.
     private func deliver(
-        _ group: OutboxGroup, in range: ClosedRange<Instant>?, of person: StoreUser, into report: inout SyncReport
+        _ group: OutboxGroup, _ seen: Seen, in range: ClosedRange<Instant>?, of person: StoreUser,
+        into report: inout SyncReport
     ) async throws -> Bool {
         let target = group.target
         if let hold = group.held, !hold.isTheSources {
@@ -127,7 +138,7 @@ extension OutboxWorker {
             report.handedOver += tally.handedOver
         }
         do {
-            try await deliver(target, in: range, of: person, into: &tally)
+            try await deliver(target, seen, in: range, of: person, into: &tally)
             if tally.delivered > 0 { try await noteKnownKind(target) }
             try await noteRefusedWhole(target, false)
             circuit.succeeded(target)
@@ -206,7 +217,8 @@ extension OutboxWorker {
     }
 
     private func deliver(
-        _ target: DeliveryTarget, in range: ClosedRange<Instant>?, of person: StoreUser, into tally: inout Tally
+        _ target: DeliveryTarget, _ seen: Seen, in range: ClosedRange<Instant>?, of person: StoreUser,
+        into tally: inout Tally
     ) async throws {
         // What was read of the store and is still to be sent. It is read anew, from the first on, once something may have
         // changed.
@@ -228,7 +240,8 @@ extension OutboxWorker {
                     (generation, last) = (store.contentGeneration, nil)
                     try await requireNothingToRetract()
                 }
-                let next = try await waiting(target, in: range, after: last, suspected, limit)
+                let oldest = generation == seen.generation ? seen.oldest : nil
+                let next = try await waiting(target, in: range, after: last, from: oldest, suspected, limit)
                 (ahead, isAll) = (ReadAhead(next.items), next.isAll)
                 last = next.items.last ?? last
             }
@@ -301,13 +314,13 @@ extension OutboxWorker {
     ///
     /// - Throws: a failure of scope `held` if what was revoked, paused or switched off meanwhile stops the destination.
     private func waiting(
-        _ target: DeliveryTarget, in range: ClosedRange<Instant>?, after last: OutboxItem?,
+        _ target: DeliveryTarget, in range: ClosedRange<Instant>?, after last: OutboxItem?, from oldest: Instant?,
         _ suspected: Set<OutboxID>, _ limit: Int
     ) async throws -> (items: [OutboxItem], isAll: Bool) {
         let count = max(limit, min(Self.readAhead, options.unwrittenLimit))
         let next = try await store.nextBatch(
             user: target.user, resource: target.resource, provider: target.provider, in: range, after: last,
-            limit: min(count + suspected.count, 10_000), at: place())
+            from: oldest, limit: min(count + suspected.count, 10_000), at: place())
         switch next {
         case .held(let hold): throw DeliveryFailure(DeliveryHold(hold))
         case .items(var items, let isAll):

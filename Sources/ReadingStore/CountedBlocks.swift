@@ -34,6 +34,8 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     private var allTouched = 0
     /// What was added up last, and how many commits there were before.
     private var sum: (tally: Tally, commits: Int)?
+    /// The most commits that there were before something that is kept was counted.
+    private var newestKept = 0
     /// The last commit that was noted, whatever it changed.
     private var noted = 0
 
@@ -66,6 +68,22 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     /// Tells rules from those that something was counted by before; `nil` if nothing was counted by them last.
     func edition(of rules: Rules) -> Int? { self.rules == rules ? edition : nil }
 
+    /// Has other rules take the place of those that was counted by last, and keeps what was counted.
+    ///
+    /// - Parameter isSame: whether what was counted, of which it gets the sum, is the same by the other rules.
+    mutating func replaceRules(by other: Rules, if isSame: (_ own: Rules, _ counted: Tally) -> Bool) {
+        // The sum has to be of everything that was counted.
+        guard let own = rules, own != other, let sum, sum.commits >= newestKept, isSame(own, sum.tally) else { return }
+        rules = other
+        edition += 1
+    }
+
+    /// How many of the blocks that were counted have changed since.
+    var changedBlocks: Int {
+        let blocks = levels[RowBlock.Level.block.rawValue]
+        return blocks.counted.keys.count { !blocks.knows($0, sinceAllChanged: allTouched) }
+    }
+
     /// What is known of one.
     ///
     /// - Parameter edition: of the rules that it is to be counted by.
@@ -88,6 +106,7 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     ///   - commits: how many there were before it was counted.
     mutating func keep(_ counted: Counted, sum: Tally, _ rules: Rules, at commits: Int) {
         self.sum = (sum, commits)
+        newestKept = max(newestKept, commits)
         if self.rules != rules {
             self.rules = rules
             edition += 1

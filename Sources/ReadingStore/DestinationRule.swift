@@ -168,7 +168,7 @@ extension DestinationRule {
 struct SelectionHolds: Sendable, Hashable {
     private let kinds: Set<ReadingKind>?
     private let users: Set<Int64>?
-    private let devices: Set<Int64>?
+    private var devices: Set<Int64>?
 
     init(_ db: Database, _ selection: DestinationSelection) throws {
         kinds = selection.kinds
@@ -185,6 +185,13 @@ struct SelectionHolds: Sendable, Hashable {
 
     func isSelected(user: Int64, kind: ReadingKind, device: Int64) -> Bool {
         kinds?.contains(kind) ?? true && users?.contains(user) ?? true && devices?.contains(device) ?? true
+    }
+
+    /// The same for some devices; of others it says nothing.
+    func only(_ devices: (Int64) -> Bool) -> SelectionHolds {
+        var holds = self
+        holds.devices = self.devices?.filter(devices)
+        return holds
     }
 
     /// Whether every reading is selected.

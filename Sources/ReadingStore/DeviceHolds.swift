@@ -22,11 +22,11 @@ struct DeviceHolds: Sendable, Hashable {
         }
     }
 
-    private let ignored: Set<Int64>
+    private var ignored: Set<Int64>
     /// Readings of a device (its row) before this second are older than the backfill.
-    private let cutoffs: [Int64: Int64]
+    private var cutoffs: [Int64: Int64]
     private let consents: ConsentHolds
-    private let selection: SelectionHolds
+    private var selection: SelectionHolds
 
     init(_ db: Database, _ destination: DestinationKey) throws {
         guard let known = try ReadingStore.destinations(db).first(where: { $0.key == destination }) else {
@@ -103,6 +103,15 @@ struct DeviceHolds: Sendable, Hashable {
         if ignored.contains(device) { return .ignored }
         guard let seconds, let cutoff = cutoffs[device], seconds < cutoff else { return nil }
         return .olderThanBackfill
+    }
+
+    /// The same for some devices; of others it says nothing.
+    func only(_ devices: (Int64) -> Bool) -> DeviceHolds {
+        var holds = self
+        holds.ignored = ignored.filter(devices)
+        holds.cutoffs = cutoffs.filter { devices($0.key) }
+        holds.selection = selection.only(devices)
+        return holds
     }
 
     /// Whether nothing can be held, whatever it is.

@@ -37,10 +37,17 @@ struct Judgement {
         for device in try Self.devices(db, device) {
             let rules = decoder.rules(model: device.model)
             guard device.rules != rules else { continue }
-            outcomes += try judge(device.key, device.model)
+            // A device that is met for the first time has nothing, and its readings are looked for among all.
+            if try hasContact(device.key) { outcomes += try judge(device.key, device.model) }
             try db.execute(sql: "UPDATE device SET judged_by = ? WHERE key = ?", arguments: [rules, device.key])
         }
         return outcomes
+    }
+
+    private func hasContact(_ device: Int64) throws -> Bool {
+        let select = try PreparedStatement(db, "SELECT EXISTS (SELECT 1 FROM contact WHERE device = ?)")
+        select.bind(1, device)
+        return try select.firstInt() == 1
     }
 
     private func judge(_ device: Int64, _ model: String?) throws -> [FrameOutcome] {

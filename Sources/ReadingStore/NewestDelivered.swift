@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// A reading that a destination has.
 public struct DeliveredReading: Sendable, Hashable {
@@ -31,19 +32,22 @@ extension ReadingStore {
     ///
     /// - Throws: ``lockedBecause`` if the key is missing.
     public func newestDelivered(at destination: DestinationKey) async throws -> [DeliveredReading] {
-        try await read { [sealing] db in
+        let commits = commitCount
+        let destinations = shownAt.withLock { known in
+            known.insert(destination.rawValue)
+            return known
+        }
+        return try await read { [self] db in
             try sealing.requireKeys()
-            // With max(), SQLite takes the other columns from the row that has it.
+            let tally = try newestTally(db, destinations, at: commits)
+            let newest = tally.newest.filter { $0.key.destination == destination.rawValue }.sorted { $0.key < $1.key }
             let select = try PreparedStatement(
                 db,
                 """
-                SELECT \(ReadingRow.columns), \(OutboxTag.columns), max(o.timestamp)
-                FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                WHERE o.destination = ?1 AND (o.state = \(outbox: .delivered) OR o.state IN (\(outbox: .waiting), \(outbox: .handedOver))
-                    AND (o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL))
-                GROUP BY r.device, o.user, o.resource
+                SELECT \(ReadingRow.columns), \(OutboxTag.columns) FROM reading AS r JOIN outbox AS o ON o.reading = r.key
+                WHERE r.key = ?1 AND o.destination = ?2
                 """)
-            select.bind(1, destination.rawValue)
+            select.bind(2, destination.rawValue)
             defer { select.reset() }
             let (rows, holds) = (RowReader(db, sealing), try DeviceHolds(db, destination))
             let consents = try ConsentWords(db).holds(at: destination)
@@ -55,7 +59,10 @@ extension ReadingStore {
                 return name ?? nil
             }
             var found: [DeliveredReading] = []
-            while try select.next() {
+            for (_, last) in newest {
+                select.reset()
+                select.bind(1, last.reading)
+                guard try select.next() else { continue }
                 let place = OutboxTag(select, from: ReadingRow.count)
                 let reading = try skippingDamage {
                     try place.check(select, from: ReadingRow.count, sealing)

@@ -32,13 +32,16 @@ extension ReadingStore {
     /// What is delivered next of a group: ``outboxBatch(user:resource:provider:in:limit:at:)``, unless
     /// ``standingHold(at:)`` holds back everything of the destination. Both are read from the same commit.
     ///
-    /// - Parameter last: what the items follow, in the order of their timestamps; `nil`: from the first on.
+    /// - Parameters:
+    ///   - last: what the items follow, in the order of their timestamps; `nil`: from the first on.
+    ///   - oldest: the timestamp of the first, where it is known: what is held and older is then not walked along.
     package func nextBatch(
         user: UserKey, resource: ReadingKind, provider: String, in range: ClosedRange<Instant>? = nil,
-        after last: OutboxItem? = nil, limit: Int, at destination: DestinationKey
+        after last: OutboxItem? = nil, from oldest: Instant? = nil, limit: Int, at destination: DestinationKey
     ) async throws -> NextBatch {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
         var group = GroupRange(user: user, resource: resource, provider: provider, seconds: Self.seconds(in: range))
+        if let oldest { group.seconds.first = max(group.seconds.first, oldest.seconds) }
         if let last { (group.seconds.first, group.reading) = (last.timestamp.seconds, last.id.reading + 1) }
         return try await read { [sealing, group] db in
             if let hold = try Self.standingHold(db, at: destination) { return .held(hold) }
@@ -85,7 +88,7 @@ extension ReadingStore {
                 AND (o.timestamp, o.reading) >= (?5, ?8) AND o.timestamp <= ?6 \(try DeviceHolds(db, destination).deliverable)
                 \(isAnyBlocked ? unblocked : "")
             ORDER BY o.timestamp, o.reading LIMIT ?4
-            """)
+            """, isKept: false)
         select.bind(1, user.rawValue)
         select.bind(2, resource.code)
         select.bind(3, provider)

@@ -56,10 +56,11 @@ extension ReadingStore {
             let waiting = try WaitingGroups(db, destination, seconds)
             let groups = try waiting.all()
             guard let oldest = groups.map(\.oldest).min() else { return [] }
-            // Until the readings were counted once, counting what waits takes less time.
-            let isCounted = countedReadings.withLock(\.isBegun)
-            let tally = countsAll && range == nil && isCounted ? try readingTally(db, holds, at: commits) : nil
+            let tally =
+                range == nil
+                ? try tally(db, holds, countsAll: countsAll, at: destination, since: oldest, commits) : nil
             let apart = try tally?.heldApart(at: destination) ?? Self.heldApart(db, destination, seconds, since: oldest)
+            if range == nil { heldCounts.withLock { $0[destination] = apart.reduce(0) { $0 + $1.count } } }
             return try groups.flatMap { group -> [OutboxGroup] in
                 let kind = try ReadingKind(code: group.resource)
                 var rest = OutboxGroup(
@@ -93,6 +94,27 @@ extension ReadingStore {
             }
         }
     }
+
+    /// What the readings were counted to be, where it takes less time than to walk along what waits.
+    private func tally(
+        _ db: Database, _ holds: HoldRules, countsAll: Bool, at destination: DestinationKey, since oldest: Int64,
+        _ commits: Int
+    ) throws -> ReadingTally? {
+        if countsAll {
+            // Until the readings were counted once, counting what waits takes less time.
+            return countedReadings.withLock(\.isBegun) ? try readingTally(db, holds, at: commits) : nil
+        }
+        // Mostly nothing is held, and what waits is little.
+        guard holds.devices[destination]?.conditions(since: oldest).isEmpty == false else { return nil }
+        if let known = try knownTally(db, holds, at: commits) { return known }
+        // What nobody asks for, such as one person's readings at a destination for another, waits for ever. Each pass would
+        // walk along all of it.
+        let isMuchHeld = heldCounts.withLock { $0[destination] ?? 0 } > Self.manyHeld
+        return isMuchHeld ? try readingTally(db, holds, at: commits) : nil
+    }
+
+    /// So many rows take as long to walk along as a block of 4096 takes to be counted, some times over.
+    private static let manyHeld = 100_000
 
     /// What is not delivered before its context has come, which may say that it is none of its kind.
     public func groupsAwaitingContext(at destination: DestinationKey = .vital) async throws -> [OutboxGroup] {

@@ -102,7 +102,7 @@ extension ReadingStore {
         let commits = commitCount
         return try await read { [self] db in
             let own = try readingTally(db, at: commits).people[user.rawValue]?.devices ?? [:]
-            let view = try DeviceView(db, user: user.rawValue, own)
+            let view = try DeviceView(db, user: user.rawValue, own, met: contactTally(db, at: commits).people)
             return try devices(db, at: commits).compactMap { key, device in
                 try view.personal(device, key: key, db)
             }
@@ -116,31 +116,28 @@ private struct DeviceView {
     private let isCurrent: Bool
     /// How many readings of each device are the person's.
     private let own: [Int64: Int]
+    /// Who has met each device.
+    private let met: [Int64: Set<Int64>]
 
-    init(_ db: Database, user: Int64, _ own: [Int64: Int]) throws {
-        (self.user, self.own) = (user, own)
+    init(_ db: Database, user: Int64, _ own: [Int64: Int], met: [Int64: Set<Int64>]) throws {
+        (self.user, self.own, self.met) = (user, own, met)
         let current = try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user.current'")
         isCurrent = current == String(user)
     }
 
     func personal(_ device: StoredDevice, key: Int64, _ db: Database) throws -> PersonDevice? {
-        func isThere(_ sql: String) throws -> Bool {
-            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(sql))", arguments: [key, user]) ?? false
-        }
+        let met = met[key] ?? []
         let readings = own[key] ?? 0
         let assigned = try Int64.fetchOne(db, sql: "SELECT user FROM device WHERE key = ?", arguments: [key])
         let slots = try SlotOwners(db, device: key)
         let isMain = assigned.map { $0 == user } ?? isCurrent
         let isOwn = slots.whole.map { $0 == user } ?? isMain
         // A meter that somebody used before this person became the current one is not theirs until it meets them.
-        let hasMet = try isThere("contact WHERE device = ?1 AND user = ?2")
-        let isNew = try !isThere("contact WHERE device = ?1 AND ?2 = ?2")
-        guard readings > 0 || slots.people.contains(user) || assigned == user || (isOwn && (hasMet || isNew)) else {
-            return nil
-        }
-        let isShared =
-            try !slots.people.subtracting([user]).isEmpty || isThere("contact WHERE device = ?1 AND user <> ?2")
-            || device.readings > readings
+        guard
+            readings > 0 || slots.people.contains(user) || assigned == user
+                || (isOwn && (met.contains(user) || met.isEmpty))
+        else { return nil }
+        let isShared = !slots.people.union(met).subtracting([user]).isEmpty || device.readings > readings
         var device = device
         device.readings = readings
         device.user = nil

@@ -12,8 +12,10 @@ struct PreparedStatement {
     private let statement: Statement
     private let handle: OpaquePointer
 
-    init(_ db: Database, _ sql: String) throws {
-        statement = try db.cachedStatement(sql: sql)
+    /// - Parameter isKept: whether the connection keeps it for the next time, for as long as it is open: not one whose text names
+    ///   devices or readings, of which there are ever more.
+    init(_ db: Database, _ sql: String, isKept: Bool = true) throws {
+        statement = try isKept ? db.cachedStatement(sql: sql) : db.makeStatement(sql: sql)
         handle = statement.sqliteStatement
         sqlite3_reset(handle)
     }
@@ -76,7 +78,7 @@ struct PreparedStatement {
     }
 
     /// Ends a statement that was not stepped to its end: an open one would keep its transaction from ending.
-    func reset() { sqlite3_reset(handle) }
+    func reset() { _ = withExtendedLifetime(statement) { sqlite3_reset(handle) } }
 
     /// The first row's integer; nil where there is no row, or it is null.
     func firstInt() throws -> Int64? {

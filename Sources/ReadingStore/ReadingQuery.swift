@@ -104,8 +104,9 @@ extension ReadingStore {
         guard query.offset >= 0 else { throw StoreError.offsetOutOfRange(query.offset) }
         let cursor = try query.cursor.map(PageCursor.init(text:))
         try await requireKeys()
-        return try await read(within: patience) { [sealing] db in
-            let reader = try PageReader(db, query, sealing)
+        let commits = commitCount
+        return try await read(within: patience) { [self] db in
+            let reader = try PageReader(db, query, sealing, counts: countsOfKinds(db, query.user, at: commits))
             return try query.latest ? reader.latest(contents) : reader.page(after: cursor, contents)
         }
     }
@@ -126,8 +127,10 @@ extension ReadingStore {
         var (query, cursor) = (query, try query.cursor.map(PageCursor.init(text:)))
         let collected = Collected(contents)
         while true {
-            let page = try await read(within: Self.queryPatience) { [sealing, query, cursor] db in
-                try PageReader(db, query, sealing).bare(after: cursor) { each in
+            let commits = commitCount
+            let page = try await read(within: Self.queryPatience) { [self, query, cursor] db in
+                let counts = try countsOfKinds(db, query.user, at: commits)
+                return try PageReader(db, query, sealing, counts: counts).bare(after: cursor) { each in
                     try collected.change { contents in try each { add(&contents, $0) } }
                 }
             }
@@ -135,6 +138,15 @@ extension ReadingStore {
             cursor = try PageCursor(text: last)
             query.offset = 0
         }
+    }
+
+    /// How many readings of each kind are certainly a person's, where it is known: whoever has few is not looked for among
+    /// those of everybody else.
+    private func countsOfKinds(_ db: Database, _ user: UserKey?, at commits: Int) throws -> [Int64: Int]? {
+        guard let user, let tally = try knownTally(db, at: commits) else { return nil }
+        let counts = tally.people[user.rawValue]?.kinds ?? [:]
+        // Of a kind that there is not, the row that has it is told of.
+        return counts.keys.allSatisfy { (try? ReadingKind(code: $0)) != nil } ? counts : nil
     }
 
     /// One reading; nil where the store has none with this id.
@@ -193,16 +205,25 @@ private struct PageReader {
         var offset = 0
         var limit: Int
         var index: String?
+        /// Only rows with higher numbers.
+        var behind: Int64?
     }
 
     private let db: Database
     private let query: ReadingQuery
     private let rows: RowReader
+    /// How many readings there are at most of what is asked for.
+    private let most: Int
 
-    init(_ db: Database, _ query: ReadingQuery, _ sealing: Sealing) throws {
+    /// - Parameter counts: how many readings of each kind there are of the person who is asked for, by its code; `nil`: not known.
+    init(_ db: Database, _ query: ReadingQuery, _ sealing: Sealing, counts: [Int64: Int]? = nil) throws {
         try sealing.requireKeys()
-        self.db = db
-        self.query = query
+        var (query, most) = (query, Int.max)
+        if let counts {
+            let kinds = (query.kinds ?? Set(ReadingKind.allCases)).filter { counts[$0.code, default: 0] > 0 }
+            (query.kinds, most) = (kinds, kinds.reduce(0) { $0 + counts[$1.code, default: 0] })
+        }
+        (self.db, self.query, self.most) = (db, query, most)
         rows = RowReader(db, sealing)
     }
 
@@ -212,7 +233,7 @@ private struct PageReader {
         var (count, more, last) = (0, false, ReadingColumns?.none)
         try contents { body in
             for var walk in walks(after: cursor) {
-                walk.limit = query.limit + 1 - count
+                walk.limit = min(query.limit + 1, most) - count
                 let statement = try statement(ReadingRow.columns, walk)
                 defer { statement.reset() }
                 while try statement.next() {
@@ -234,8 +255,8 @@ private struct PageReader {
         let statement = try statement(
             ReadingRow.columns,
             Walk(
-                condition: "r.key > \(number) AND r.time IS NOT NULL", kinds: query.kinds, limit: -1,
-                index: "NOT INDEXED"))
+                condition: "r.key > ?8 AND r.time IS NOT NULL", kinds: query.kinds, limit: -1, index: "NOT INDEXED",
+                behind: number))
         defer { statement.reset() }
         while try statement.next() { body(try rows.reading(statement)) }
     }
@@ -250,7 +271,7 @@ private struct PageReader {
     ) throws -> GatheredPage<Contents> {
         var (walks, keys) = (walks(after: cursor), [Int64]())
         for place in walks.indices {
-            walks[place].limit = query.limit + 1 - keys.count
+            walks[place].limit = min(query.limit + 1, most) - keys.count
             keys += try self.keys(walks[place])
         }
         let more = keys.count > query.limit
@@ -381,6 +402,7 @@ private struct PageReader {
             if let id = after.id { statement.bind(6, id) }
         }
         if let user = query.user { statement.bind(7, user.rawValue) }
+        if let number = walk.behind { statement.bind(8, number) }
         return statement
     }
 }

@@ -37,19 +37,18 @@ extension ReadingStore {
             let numbers = RowNumbers(db, memory, now: now)
             let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
             for (origin, places) in Self.byOrigin(samples) {
-                let contact = try Self.beginContact(db, origin, at: now, sealing)
-                var journal = try Journal(
-                    db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder,
-                    sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
-                let others = try Self.others(than: contact, db)
-                var made: [FrameOutcome] = []
-                for place in places {
-                    let outcome = try Self.add(samples[place], to: &journal, formerly: others, at: now, into: &made)
-                    outcomes[place] = outcome
+                changes += try Self.inContact(db, origin, at: now, sealing, numbers) { contact in
+                    var journal = try Journal(
+                        db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder,
+                        sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
+                    let others = try Self.others(than: contact, db)
+                    var made: [FrameOutcome] = []
+                    for place in places {
+                        let outcome = try Self.add(samples[place], to: &journal, formerly: others, at: now, into: &made)
+                        outcomes[place] = outcome
+                    }
+                    return made
                 }
-                // An import that brings nothing leaves nothing.
-                if made.isEmpty { try db.execute(sql: "DELETE FROM contact WHERE key = ?", arguments: [contact]) }
-                changes += made
             }
             return (outcomes.compactMap(\.self), changes)
         }
@@ -77,21 +76,20 @@ extension ReadingStore {
         let frames = frames(now)
         guard !frames.isEmpty else { return [] }
         let outcomes = try await write(.imports) { [self] db in
-            let contact = try Self.beginContact(db, Origin(person: person, provider: provider), at: now, sealing)
             let memory = try JournalMemory(db, sealing)
-            var journal = try Journal(
-                db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder, sealing: sealing,
-                pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory,
-                numbers: RowNumbers(db, memory, now: now))
-            var outcomes: [FrameOutcome] = []
-            for frame in frames {
-                try journal.add(frame, decoder.decode(frame, model: ImportedSample.model), into: &outcomes)
+            let numbers = RowNumbers(db, memory, now: now)
+            let origin = Origin(person: person, provider: provider)
+            return try Self.inContact(db, origin, at: now, sealing, numbers) { contact in
+                var journal = try Journal(
+                    db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder,
+                    sealing: sealing,
+                    pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory, numbers: numbers)
+                var outcomes: [FrameOutcome] = []
+                for frame in frames {
+                    try journal.add(frame, decoder.decode(frame, model: ImportedSample.model), into: &outcomes)
+                }
+                return outcomes
             }
-            // What brings nothing leaves nothing.
-            try db.execute(
-                sql: "DELETE FROM contact WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM frame WHERE contact = ?1)",
-                arguments: [contact])
-            return outcomes
         }
         publish(outcomes)
         return outcomes
@@ -158,10 +156,38 @@ extension ReadingStore {
         return order.map { ($0, places[$0] ?? []) }
     }
 
+    /// Has frames kept in a contact of their own. An import that brings nothing leaves nothing, not even that it came again.
+    ///
+    /// No index says which frames a contact has, so that one that is deleted has SQLite look through all frames of the store.
+    ///
+    /// - Returns: what became of the frames.
+    private static func inContact(
+        _ db: Database, _ origin: Origin, at now: Instant, _ sealing: Sealing, _ numbers: RowNumbers,
+        _ body: (_ contact: Int64) throws -> [FrameOutcome]
+    ) throws -> [FrameOutcome] {
+        var outcomes: [FrameOutcome] = []
+        try db.inSavepoint {
+            let contact = try beginContact(db, origin, at: now, sealing)
+            let frame = numbers.frame
+            outcomes = try body(contact)
+            if numbers.frame > frame { return .commit }
+            let hasChanged = outcomes.contains { outcome in
+                switch outcome {
+                case .new, .revised, .clash, .waiting: true
+                case .repeated, .nothing, .malformed: false
+                }
+            }
+            guard hasChanged else { return .rollback }
+            try db.execute(sql: "DELETE FROM contact WHERE key = ?", arguments: [contact])
+            return .commit
+        }
+        return outcomes
+    }
+
     private static func beginContact(
         _ db: Database, _ origin: Origin, at now: Instant, _ sealing: Sealing
     ) throws -> Int64 {
-        guard let user = try user(db, sealing, where: "client_user_id = ?", [origin.person]),
+        guard let user = try user(db, sealing, named: origin.person),
             let zone = try zone(db, of: user.key.rawValue, at: now)
         else { throw StoreError.unknown("the person of an import") }
         let contact = try nextKey(db, of: "contact")

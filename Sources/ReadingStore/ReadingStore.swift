@@ -44,8 +44,11 @@ public final class ReadingStore: Sendable {
     /// What the transactions change, and what was counted of the rest.
     let touchedRows = TouchedRows()
     let countedReadings = Mutex(CountedBlocks<ReadingTally, ReadingTally.Rules>())
-    let countedFrames = Mutex(CountedBlocks<RowTally, Bool>())
-    let countedContacts = Mutex(CountedBlocks<RowTally, Bool>())
+    let countedFrames = Mutex(CountedBlocks<FrameTally, Bool>())
+    let countedContacts = Mutex(CountedBlocks<ContactTally, Bool>())
+    /// What the destinations have that asked for what is newest, and which these are.
+    let countedNewest = Mutex(CountedBlocks<NewestTally, Set<Int64>>())
+    let shownAt = Mutex<Set<Int64>>([])
     let prunedDeliveries = Mutex(KnownPrunedDeliveries())
     let statisticsKnown = Mutex(KnownStatistics())
     let consentsKnown = Mutex(KnownConsents())
@@ -63,6 +66,8 @@ public final class ReadingStore: Sendable {
 
     /// The gateway's id, once it was asked for: it never changes.
     let knownGateway = Mutex<String?>(nil)
+    /// How many readings were found held for each destination last.
+    let heldCounts = Mutex<[DestinationKey: Int]>([:])
 
     /// Ends what writes the files anew once the store is being closed.
     let closing = StopSwitch()
@@ -307,10 +312,10 @@ public final class ReadingStore: Sendable {
                     var value: T?
                     try db.inTransaction(.immediate) {
                         value = try body(db)
+                        noteTouchedRows()
                         CrashPoint.reach(point.before)
                         return .commit
                     }
-                    noteTouchedRows()
                     if !point.keepsJournal { journalMemory.withLock { $0 = nil } }
                     commits.add(1, ordering: .sequentiallyConsistent)
                     if !point.keepsReadings { decisions.add(1, ordering: .sequentiallyConsistent) }
@@ -325,10 +330,12 @@ public final class ReadingStore: Sendable {
         }
     }
 
-    /// Notes, before the commit is counted, which parts of the store have to be counted anew.
+    /// Notes which parts of the store have to be counted anew: before anybody can read what is committed, or a reader of it would
+    /// be given what was counted of the parts before. If the commit fails, they are counted once too often.
     private func noteTouchedRows() {
         let (touched, commit) = (touchedRows.take(), commitCount + 1)
         countedReadings.withLock { $0.note(touched?.readings, by: commit) }
+        countedNewest.withLock { $0.note(touched?.readings, by: commit) }
         countedFrames.withLock { $0.note(touched?.frames, by: commit) }
         countedContacts.withLock { $0.note(touched?.contacts, by: commit) }
         if touched?.pruned != false { prunedDeliveries.withLock { $0.touched = commit } }

@@ -67,11 +67,14 @@ extension ReadingStore {
         _ db: Database, after: Int64, _ states: [FrameState], besides growing: Set<Int64>,
         decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?, now: Instant
     ) throws -> (last: Int64?, frames: Int, outcomes: [FrameOutcome]) {
+        // Those that are still to be decoded have a mark, and few others have.
+        let apart = states == [.pending] ? "INDEXED BY frame_apart" : ""
+        let marked = states == [.pending] ? "f.mark IS NOT NULL AND" : ""
         let select = try PreparedStatement(
             db,
             """
-            SELECT \(FrameRow.columns), c.sequence_epoch FROM frame AS f JOIN contact AS c ON c.key = f.contact
-            WHERE f.state IN (\(states.map { String($0.rawValue) }.joined(separator: ", "))) AND f.key > ? ORDER BY f.key LIMIT 1000
+            SELECT \(FrameRow.columns), c.sequence_epoch FROM frame AS f \(apart) JOIN contact AS c ON c.key = f.contact
+            WHERE \(marked) f.state IN (\(states.map { String($0.rawValue) }.joined(separator: ", "))) AND f.key > ? ORDER BY f.key LIMIT 1000
             """)
         select.bind(1, after)
         defer { select.reset() }

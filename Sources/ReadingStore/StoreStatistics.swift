@@ -49,19 +49,17 @@ extension ReadingStore {
         let found = try await read { [self] db in
             func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql) ?? 0 }
             let readings = try readingTally(db, at: commits)
-            // These have a mark, and the index holds few others.
-            let apart = "frame INDEXED BY frame_apart WHERE mark IS NOT NULL AND state ="
+            let frames = try frameTally(db, at: commits)
             let counts = destination.map { readings.places[$0.rawValue] ?? .init() } ?? readings.anywhere
             let pruned = try deliveriesOfPruned(db, of: destination, at: commits)
             let last = [counts.lastDelivery, pruned.last].compactMap(\.self).max()
             return StoreStatistics(
                 readings: try Dictionary(
                     uniqueKeysWithValues: readings.kinds.map { (try ReadingKind(code: $0), $1) }),
-                excluded: readings.excluded, frames: try frameCount(db, at: commits),
-                malformedFrames: try count("\(apart) \(FrameState.malformed.rawValue)"),
-                pendingFrames: try count("\(apart) \(FrameState.pending.rawValue)"),
+                excluded: readings.excluded, frames: frames.count, malformedFrames: frames.malformed,
+                pendingFrames: frames.pending,
                 waitingContexts: try count("waiting_context"),
-                contacts: try contactCount(db, at: commits), devices: try count("device"),
+                contacts: try contactTally(db, at: commits).count, devices: try count("device"),
                 waiting: counts.waiting, delivered: counts.delivered + pruned.count,
                 refused: counts.refused, lastDelivery: last.map(Instant.init(microseconds:)),
                 letGo: try Thinning.all(db),

@@ -79,6 +79,12 @@ struct ReadingTally: StoreTally {
             removed = Set(destinations.filter { $0.state == .removed }.map(\.key.rawValue))
             holds = Dictionary(uniqueKeysWithValues: devices.filter { !$1.holdsNothing }.map { ($0.rawValue, $1) })
         }
+
+        /// Whether others say the same of all readings of some devices: those of other devices do not matter.
+        fileprivate func isLike(_ other: Rules, for devices: (Int64) -> Bool) -> Bool {
+            removed == other.removed && shared.filter(devices) == other.shared.filter(devices)
+                && holds.mapValues { $0.only(devices) } == other.holds.mapValues { $0.only(devices) }
+        }
     }
 
     /// Readings, by the code of their kind.
@@ -243,21 +249,113 @@ struct ReadingTally: StoreTally {
     }
 }
 
-/// How many rows there are.
-struct RowTally: StoreTally {
+/// How many frames there are.
+struct FrameTally: StoreTally {
     var count = 0
+    var malformed = 0
+    /// Those that are still to be decoded.
+    var pending = 0
 
-    mutating func add(_ other: RowTally) { count += other.count }
+    mutating func add(_ other: FrameTally) {
+        count += other.count
+        malformed += other.malformed
+        pending += other.pending
+    }
 
     init() {}
 
-    /// Counts the rows of a table with some keys.
-    init(_ db: Database, _ table: StaticString, _ keys: ClosedRange<Int64>) throws {
-        let rows = try PreparedStatement(db, "SELECT count(*) FROM \(table) WHERE key BETWEEN ? AND ?")
+    /// Counts the frames with some keys.
+    init(_ db: Database, _ keys: ClosedRange<Int64>) throws {
+        let rows = try PreparedStatement(
+            db,
+            """
+            SELECT count(*), total(state = \(frame: .malformed)), total(state = \(frame: .pending)) FROM frame
+            WHERE key BETWEEN ? AND ?
+            """)
         rows.bind(1, keys.lowerBound)
         rows.bind(2, keys.upperBound)
         defer { rows.reset() }
-        count = Int(try rows.firstInt() ?? 0)
+        guard try rows.next() else { return }
+        (count, malformed, pending) = (Int(rows.int(0)), Int(rows.int(1)), Int(rows.int(2)))
+    }
+}
+
+/// The newest readings that destinations have.
+struct NewestTally: StoreTally {
+    struct Place: Hashable, Sendable, Comparable {
+        var destination: Int64
+        var device: Int64
+        var user: Int64
+        var resource: Int64
+
+        static func < (lhs: Place, rhs: Place) -> Bool {
+            (lhs.destination, lhs.device, lhs.user, lhs.resource) < (
+                rhs.destination, rhs.device, rhs.user, rhs.resource
+            )
+        }
+    }
+
+    struct Newest: Sendable, Comparable {
+        /// In seconds.
+        var timestamp: Int64
+        /// Its row.
+        var reading: Int64
+
+        static func < (lhs: Newest, rhs: Newest) -> Bool { (lhs.timestamp, lhs.reading) < (rhs.timestamp, rhs.reading) }
+    }
+
+    var newest: [Place: Newest] = [:]
+
+    mutating func add(_ other: NewestTally) { newest.merge(other.newest, uniquingKeysWith: max) }
+
+    init() {}
+
+    /// Looks at the readings with some keys. A destination has one, too, that it was given and that waits to be delivered again.
+    init(_ db: Database, _ keys: ClosedRange<Int64>, _ destinations: Set<Int64>) throws {
+        let list = destinations.sorted().map(String.init).joined(separator: ",")
+        let rows = try PreparedStatement(
+            db,
+            """
+            SELECT o.destination, r.device, o.user, o.resource, o.timestamp, o.reading
+            FROM outbox AS o CROSS JOIN reading AS r ON r.key = o.reading
+            WHERE o.reading BETWEEN ? AND ? AND o.destination IN (\(list))
+                AND (o.state = \(outbox: .delivered) OR o.state IN (\(outbox: .waiting), \(outbox: .handedOver))
+                    AND (o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL))
+            """)
+        rows.bind(1, keys.lowerBound)
+        rows.bind(2, keys.upperBound)
+        defer { rows.reset() }
+        while try rows.next() {
+            let place = Place(destination: rows.int(0), device: rows.int(1), user: rows.int(2), resource: rows.int(3))
+            let found = Newest(timestamp: rows.int(4), reading: rows.int(5))
+            newest[place] = newest[place].map { max($0, found) } ?? found
+        }
+    }
+}
+
+/// How many contacts there are, and who has met which device.
+struct ContactTally: StoreTally {
+    var count = 0
+    /// People, by device.
+    var people: [Int64: Set<Int64>] = [:]
+
+    mutating func add(_ other: ContactTally) {
+        count += other.count
+        people.merge(other.people) { $0.union($1) }
+    }
+
+    init() {}
+
+    /// Counts the contacts with some keys.
+    init(_ db: Database, _ keys: ClosedRange<Int64>) throws {
+        let rows = try PreparedStatement(db, "SELECT device, user FROM contact WHERE key BETWEEN ? AND ?")
+        rows.bind(1, keys.lowerBound)
+        rows.bind(2, keys.upperBound)
+        defer { rows.reset() }
+        while try rows.next() {
+            count += 1
+            people[rows.int(0), default: []].insert(rows.int(1))
+        }
     }
 }
 
@@ -268,6 +366,19 @@ extension ReadingStore {
     func readingTally(_ db: Database, _ holds: HoldRules? = nil, at commits: Int) throws -> ReadingTally {
         if let sum = countedReadings.withLock({ $0.sum(at: commits) }) { return sum }
         let rules = try holds.map { try ReadingTally.Rules(db, $0) } ?? ReadingTally.Rules(db)
+        countedReadings.withLock { $0.adopt(rules) }
+        return try tally(db, "reading", countedReadings, rules, at: commits) { try ReadingTally(db, $0, rules) }
+    }
+
+    /// ``readingTally(_:_:at:)`` where little has to be counted anew. `nil` where nothing was counted, or much has changed since: the
+    /// rules, or most readings.
+    func knownTally(_ db: Database, _ holds: HoldRules? = nil, at commits: Int) throws -> ReadingTally? {
+        if let sum = countedReadings.withLock({ $0.sum(at: commits) }) { return sum }
+        guard countedReadings.withLock(\.isBegun) else { return nil }
+        let rules = try holds.map { try ReadingTally.Rules(db, $0) } ?? ReadingTally.Rules(db)
+        countedReadings.withLock { $0.adopt(rules) }
+        let isNear = countedReadings.withLock { $0.edition(of: rules) != nil && $0.changedBlocks <= 16 }
+        guard isNear else { return nil }
         return try tally(db, "reading", countedReadings, rules, at: commits) { try ReadingTally(db, $0, rules) }
     }
 
@@ -282,19 +393,22 @@ extension ReadingStore {
         return counts
     }
 
-    func frameCount(_ db: Database, at commits: Int) throws -> Int {
-        try rowCount(db, "frame", countedFrames, at: commits)
+    func frameTally(_ db: Database, at commits: Int) throws -> FrameTally {
+        try tally(db, "frame", countedFrames, true, at: commits) { try FrameTally(db, $0) }
     }
 
-    func contactCount(_ db: Database, at commits: Int) throws -> Int {
-        try rowCount(db, "contact", countedContacts, at: commits)
+    /// The newest readings that each of some destinations has.
+    func newestTally(_ db: Database, _ destinations: Set<Int64>, at commits: Int) throws -> NewestTally {
+        if let sum = countedNewest.withLock({ $0.edition(of: destinations) == nil ? nil : $0.sum(at: commits) }) {
+            return sum
+        }
+        return try tally(db, "reading", countedNewest, destinations, at: commits) {
+            try NewestTally(db, $0, destinations)
+        }
     }
 
-    private func rowCount(
-        _ db: Database, _ table: StaticString, _ counted: borrowing Mutex<CountedBlocks<RowTally, Bool>>,
-        at commits: Int
-    ) throws -> Int {
-        try tally(db, table, counted, true, at: commits) { try RowTally(db, table, $0) }.count
+    func contactTally(_ db: Database, at commits: Int) throws -> ContactTally {
+        try tally(db, "contact", countedContacts, true, at: commits) { try ContactTally(db, $0) }
     }
 
     private func tally<Tally: StoreTally, Rules: Hashable & Sendable>(
@@ -387,5 +501,13 @@ extension ReadingTally.Target {
 
     fileprivate func isOf(_ row: PreparedStatement) -> Bool {
         destination == row.int(1) && user == row.int(4) && resource == row.int(5) && row.isText(6, provider)
+    }
+}
+
+extension CountedBlocks where Tally == ReadingTally, Rules == ReadingTally.Rules {
+    /// Takes rules for those that was counted by last if they differ for devices alone of which nothing was counted: a new sensor
+    /// changes nothing of what there was.
+    mutating func adopt(_ rules: ReadingTally.Rules) {
+        replaceRules(by: rules) { own, counted in own.isLike(rules) { counted.devices[$0] != nil } }
     }
 }

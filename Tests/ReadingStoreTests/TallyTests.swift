@@ -16,18 +16,36 @@ struct TallyTests {
         var size = 0
         var people: [PersonCounts] = []
         var theirDevices: [[Int]] = []
+        /// Who has met whom.
+        var shared: [[Bool]] = []
+        var pages: [[ReadingID]] = []
+        var toDeliver: [[OutboxGroup]] = []
+        var newest: [[DeliveredReading]] = []
 
         init(_ store: ReadingStore) async throws {
+            // Before anything was counted, a person's readings are looked for among all, and groups are asked of the outbox itself.
+            for user in try await store.users() {
+                for kinds in [nil, [.glucose], [.weight, .glucose], [.bloodPressure]] as [Set<ReadingKind>?] {
+                    pages += try await Self.pages(ReadingQuery(kinds: kinds, limit: 7, user: user.key), store)
+                }
+                let latest = try await store.query(ReadingQuery(limit: 5, latest: true, user: user.key))
+                pages.append(latest.readings.map(\.id))
+            }
+            for place in try await store.destinations().map(\.key) {
+                toDeliver.append(try await store.groupsToDeliver(at: place))
+                newest.append(try await store.newestDelivered(at: place))
+            }
             size = try await store.size().readings
             for user in try await store.users() {
                 for place in try await [nil] + store.destinations().map({ Optional.some($0.key) }) {
                     people.append(try await store.counts(of: user.key, at: place))
                 }
-                theirDevices.append(try await store.devices(of: user.key).map(\.device.readings))
+                let devices = try await store.devices(of: user.key)
+                theirDevices.append(devices.map(\.device.readings))
+                shared.append(devices.flatMap { [$0.isOwn, $0.isShared] })
             }
             devices = try await store.devices().map(\.readings)
             let places = try await store.destinations().map(\.key)
-            // Before anything was counted, groups are asked of the outbox itself.
             for place in places {
                 for heedsMode in [false, true] {
                     groups.append(try await store.groupsWaiting(at: place, heedsMode: heedsMode))
@@ -39,6 +57,17 @@ struct TallyTests {
                 statistics.append(found)
             }
         }
+
+        /// The pages of a query, and how many there are.
+        private static func pages(_ query: ReadingQuery, _ store: ReadingStore) async throws -> [[ReadingID]] {
+            var (query, pages) = (query, [[ReadingID]]())
+            while true {
+                let page = try await store.query(query)
+                pages.append(page.readings.map(\.id))
+                guard page.more, let cursor = page.cursor else { return pages }
+                query.cursor = cursor
+            }
+        }
     }
 
     /// Has the store count everything anew.
@@ -46,6 +75,7 @@ struct TallyTests {
         store.countedReadings.withLock { $0 = CountedBlocks() }
         store.countedFrames.withLock { $0 = CountedBlocks() }
         store.countedContacts.withLock { $0 = CountedBlocks() }
+        store.countedNewest.withLock { $0 = CountedBlocks() }
         store.prunedDeliveries.withLock { $0 = KnownPrunedDeliveries() }
         store.statisticsKnown.withLock { $0 = KnownStatistics() }
     }
@@ -77,7 +107,8 @@ struct TallyTests {
         switch Int.random(in: 0..<20, using: &generator) {
         case 0...5:
             let first = UInt16.random(in: 0..<900, using: &generator)
-            let device = Bool.random(using: &generator) ? Build.device() : Build.device(0xC000_0000_2000)
+            let known = Bool.random(using: &generator) ? Build.device() : Build.device(0xC000_0000_2000)
+            let device = number % 9 == 0 ? Build.device(0xC000_0000_3000 + UInt64(number)) : known
             try await harness.contact(
                 (first..<first + 12).map { number in
                     let day = 10 + number % 11
@@ -91,7 +122,10 @@ struct TallyTests {
         case 7...9: try await store.acknowledge(try await waiting(7), at: at)
         case 10: try await store.handOver(try await waiting(3), at: at)
         case 11: for id in try await waiting(1) { try await store.reject(id, serverSaid: "no") }
-        case 12: try await store.retryRefused()
+        case 12:
+            try await store.retryRefused()
+            try await store.setCurrentUser(
+                Bool.random(using: &generator) ? "white_bear" : "brown_bear", timeZone: "Europe/Berlin")
         case 13: try await store.noteAttempt(try await waiting(3), serverSaid: nil)
         case 14:
             try await store.setConsent(
@@ -163,6 +197,20 @@ struct TallyTests {
         }
     }
 
+    /// The newest reading of each device, person and kind that a destination has, walked along row by row.
+    private static func walkedNewest(_ store: ReadingStore, at place: DestinationKey) async throws -> [Int64] {
+        try await store.read { db in
+            try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT max(o.timestamp) FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+                    WHERE o.destination = ? AND (o.state = \(outbox: .delivered) OR o.state IN (\(outbox: .waiting), \(outbox: .handedOver))
+                        AND (o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL))
+                    GROUP BY r.device, o.user, o.resource ORDER BY 1
+                    """, arguments: [place.rawValue])
+        }
+    }
+
     @Test("whatever happens, what is remembered is what counting everything anew gives", arguments: 1...8)
     func remembered(_ seed: UInt64) async throws {
         let harness = try await Harness()
@@ -175,6 +223,15 @@ struct TallyTests {
                 #expect(
                     try await harness.store.counts(of: user) == Self.walked(harness.store, user), "after step \(number)"
                 )
+            }
+            for place in try await harness.store.destinations().map(\.key) {
+                let commits = harness.store.commitCount
+                let known = try await harness.store.read { db in
+                    try harness.store.newestTally(db, harness.store.shownAt.withLock(\.self), at: commits)
+                }
+                let newest = known.newest.filter { $0.key.destination == place.rawValue }.map(\.value.timestamp)
+                    .sorted()
+                #expect(try await newest == Self.walkedNewest(harness.store, at: place), "after step \(number)")
             }
             Self.forget(harness.store)
             #expect(try await Counted(harness.store) == remembered, "after step \(number)")
@@ -193,6 +250,48 @@ struct TallyTests {
         try await harness.contact([Build.glucose(2, "2026-11-20T10:05:00")])
         #expect(try await store.read { try store.readingTally($0, at: commits) }.kinds.values.reduce(0, +) == 2)
         #expect(try await store.statistics().readings[.glucose] == 2)
+    }
+
+    @Test(
+        "a device that is met for the first time has nothing counted anew, and one whose first contact becomes an earlier one has"
+    )
+    func newDevice() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let place = try #require(try await store.destinations().first)
+        try await store.setRule(DestinationRule(backfillDays: 3), of: place.name)
+        try await harness.contact([Build.glucose(1, "2026-11-20T10:00:00")])
+        _ = try await store.statistics()
+        func isKnown() async throws -> Bool {
+            let commits = store.commitCount
+            return try await store.read { db in try store.knownTally(db, at: commits) } != nil
+        }
+        try await harness.contact([], device: Build.device(0xC000_0000_2000))
+        #expect(try await isKnown())
+        try await harness.contact(
+            [Build.glucose(1, "2026-11-20T10:00:00")], device: Build.device(0xC000_0000_2000),
+            at: "2026-11-21T10:00:00Z")
+        #expect(try await isKnown())
+        try await harness.contact([], device: Build.device(0xC000_0000_2000), at: "2026-11-02T10:00:00Z")
+        #expect(try await !isKnown())
+        let counted = try await Counted(store)
+        Self.forget(store)
+        #expect(try await Counted(store) == counted)
+    }
+
+    @Test("what is committed is noted before anybody can read it")
+    func noted() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await harness.contact([Build.glucose(1, "2026-11-20T10:00:00")])
+        let commits = store.commitCount
+        #expect(try await store.statistics().readings[.glucose] == 1)
+        // A reader that began behind the commit, and asked before it how many there were.
+        let observer = CommitObserver { store.countedReadings.withLock { $0.sum(at: commits) } == nil }
+        store.pool.add(transactionObserver: observer, extent: .observerLifetime)
+        try await harness.contact([Build.glucose(2, "2026-11-20T10:05:00")])
+        let seen = observer.seen.withLock(\.self)
+        #expect(!seen.isEmpty && seen.allSatisfy(\.self))
     }
 
     @Test("a commit has only the blocks counted anew that it changed, and of them only the parts")
@@ -226,4 +325,17 @@ struct TallyTests {
         #expect(!known().contains(RowBlock.Level.block.number(of: try #require(oldest.first).id.reading)))
         #expect(try await harness.store.statistics().delivered == 1)
     }
+}
+
+/// Looks at something right behind each commit, before the store hears of it.
+private final class CommitObserver: TransactionObserver, Sendable {
+    let seen = Mutex<[Bool]>([])
+    private let look: @Sendable () -> Bool
+
+    init(_ look: @escaping @Sendable () -> Bool) { self.look = look }
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidCommit(_ db: Database) { seen.withLock { $0.append(look()) } }
+    func databaseDidRollback(_ db: Database) {}
 }
