@@ -113,7 +113,7 @@ extension ReadingStore {
         return isMuchHeld ? try readingTally(db, holds, at: commits) : nil
     }
 
-    /// So many rows take as long to walk along as a block of 4096 takes to be counted, some times over.
+    /// From so many held readings on, having all readings counted once, and then only what changes, takes less than each pass's walk.
     private static let manyHeld = 100_000
 
     /// What is not delivered before its context has come, which may say that it is none of its kind.

@@ -249,124 +249,13 @@ struct ReadingTally: StoreTally {
     }
 }
 
-/// How many frames there are.
-struct FrameTally: StoreTally {
-    var count = 0
-    var malformed = 0
-    /// Those that are still to be decoded.
-    var pending = 0
-
-    mutating func add(_ other: FrameTally) {
-        count += other.count
-        malformed += other.malformed
-        pending += other.pending
-    }
-
-    init() {}
-
-    /// Counts the frames with some keys.
-    init(_ db: Database, _ keys: ClosedRange<Int64>) throws {
-        let rows = try PreparedStatement(
-            db,
-            """
-            SELECT count(*), total(state = \(frame: .malformed)), total(state = \(frame: .pending)) FROM frame
-            WHERE key BETWEEN ? AND ?
-            """)
-        rows.bind(1, keys.lowerBound)
-        rows.bind(2, keys.upperBound)
-        defer { rows.reset() }
-        guard try rows.next() else { return }
-        (count, malformed, pending) = (Int(rows.int(0)), Int(rows.int(1)), Int(rows.int(2)))
-    }
-}
-
-/// The newest readings that destinations have.
-struct NewestTally: StoreTally {
-    struct Place: Hashable, Sendable, Comparable {
-        var destination: Int64
-        var device: Int64
-        var user: Int64
-        var resource: Int64
-
-        static func < (lhs: Place, rhs: Place) -> Bool {
-            (lhs.destination, lhs.device, lhs.user, lhs.resource) < (
-                rhs.destination, rhs.device, rhs.user, rhs.resource
-            )
-        }
-    }
-
-    struct Newest: Sendable, Comparable {
-        /// In seconds.
-        var timestamp: Int64
-        /// Its row.
-        var reading: Int64
-
-        static func < (lhs: Newest, rhs: Newest) -> Bool { (lhs.timestamp, lhs.reading) < (rhs.timestamp, rhs.reading) }
-    }
-
-    var newest: [Place: Newest] = [:]
-
-    mutating func add(_ other: NewestTally) { newest.merge(other.newest, uniquingKeysWith: max) }
-
-    init() {}
-
-    /// Looks at the readings with some keys. A destination has one, too, that it was given and that waits to be delivered again.
-    init(_ db: Database, _ keys: ClosedRange<Int64>, _ destinations: Set<Int64>) throws {
-        let list = destinations.sorted().map(String.init).joined(separator: ",")
-        let rows = try PreparedStatement(
-            db,
-            """
-            SELECT o.destination, r.device, o.user, o.resource, o.timestamp, o.reading
-            FROM outbox AS o CROSS JOIN reading AS r ON r.key = o.reading
-            WHERE o.reading BETWEEN ? AND ? AND o.destination IN (\(list))
-                AND (o.state = \(outbox: .delivered) OR o.state IN (\(outbox: .waiting), \(outbox: .handedOver))
-                    AND (o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL))
-            """)
-        rows.bind(1, keys.lowerBound)
-        rows.bind(2, keys.upperBound)
-        defer { rows.reset() }
-        while try rows.next() {
-            let place = Place(destination: rows.int(0), device: rows.int(1), user: rows.int(2), resource: rows.int(3))
-            let found = Newest(timestamp: rows.int(4), reading: rows.int(5))
-            newest[place] = newest[place].map { max($0, found) } ?? found
-        }
-    }
-}
-
-/// How many contacts there are, and who has met which device.
-struct ContactTally: StoreTally {
-    var count = 0
-    /// People, by device.
-    var people: [Int64: Set<Int64>] = [:]
-
-    mutating func add(_ other: ContactTally) {
-        count += other.count
-        people.merge(other.people) { $0.union($1) }
-    }
-
-    init() {}
-
-    /// Counts the contacts with some keys.
-    init(_ db: Database, _ keys: ClosedRange<Int64>) throws {
-        let rows = try PreparedStatement(db, "SELECT device, user FROM contact WHERE key BETWEEN ? AND ?")
-        rows.bind(1, keys.lowerBound)
-        rows.bind(2, keys.upperBound)
-        defer { rows.reset() }
-        while try rows.next() {
-            count += 1
-            people[rows.int(0), default: []].insert(rows.int(1))
-        }
-    }
-}
-
 extension ReadingStore {
     /// How the readings stand, counted anew where something has changed.
     ///
     /// - Parameter commits: how many commits there were before `db` began to read.
     func readingTally(_ db: Database, _ holds: HoldRules? = nil, at commits: Int) throws -> ReadingTally {
         if let sum = countedReadings.withLock({ $0.sum(at: commits) }) { return sum }
-        let rules = try holds.map { try ReadingTally.Rules(db, $0) } ?? ReadingTally.Rules(db)
-        countedReadings.withLock { $0.adopt(rules) }
+        let rules = try presentRules(db, holds)
         return try tally(db, "reading", countedReadings, rules, at: commits) { try ReadingTally(db, $0, rules) }
     }
 
@@ -375,11 +264,17 @@ extension ReadingStore {
     func knownTally(_ db: Database, _ holds: HoldRules? = nil, at commits: Int) throws -> ReadingTally? {
         if let sum = countedReadings.withLock({ $0.sum(at: commits) }) { return sum }
         guard countedReadings.withLock(\.isBegun) else { return nil }
-        let rules = try holds.map { try ReadingTally.Rules(db, $0) } ?? ReadingTally.Rules(db)
-        countedReadings.withLock { $0.adopt(rules) }
+        let rules = try presentRules(db, holds)
         let isNear = countedReadings.withLock { $0.edition(of: rules) != nil && $0.changedBlocks <= 16 }
         guard isNear else { return nil }
         return try tally(db, "reading", countedReadings, rules, at: commits) { try ReadingTally(db, $0, rules) }
+    }
+
+    /// The rules by which readings count now. What was counted by others that say the same of it is kept.
+    private func presentRules(_ db: Database, _ holds: HoldRules?) throws -> ReadingTally.Rules {
+        let rules = try holds.map { try ReadingTally.Rules(db, $0) } ?? ReadingTally.Rules(db)
+        countedReadings.withLock { $0.adopt(rules) }
+        return rules
     }
 
     /// How many readings each device has.
