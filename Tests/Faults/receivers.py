@@ -57,7 +57,11 @@ class Receiver:
                 pass
 
             def serve(self):
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                length = int(self.headers.get("content-length", 0))
+                body = self.rfile.read(length)
+                if len(body) < length:
+                    # A gateway that is killed between the head and the body has sent no request.
+                    return self.cut()
                 if self.headers.get("content-encoding") == "gzip":
                     import gzip
                     body = gzip.decompress(body)
