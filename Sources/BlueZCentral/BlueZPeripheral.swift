@@ -148,7 +148,7 @@ actor BlueZPeripheral: Peripheral {
             } catch {
                 attempt += 1
                 guard attempt <= 10, isUnsent(error, wire) else {
-                    throw explain(error, characteristic, refusal: refusal, wire)
+                    throw await explain(error, characteristic, refusal: refusal, wire)
                 }
                 try await Task.sleep(for: context.limits.pause)
             }
@@ -168,7 +168,7 @@ actor BlueZPeripheral: Peripheral {
 
     private func explain(
         _ error: DBusError, _ characteristic: Characteristic, refusal: UInt8, _ wire: PeripheralWire
-    ) -> any Error {
+    ) async -> any Error {
         if case .timedOut = error { return GATTError.timedOut }
         guard let remote = RemoteError(error) else { return error.radioError }
         if remote.isNotConnected { return goneError(wire) }
@@ -180,10 +180,21 @@ actor BlueZPeripheral: Peripheral {
             if session?.isBonded ?? false, [0x05, 0x0F].contains(code), let address = advertisement.address {
                 return RadioError.forgottenByDevice(address)
             }
-            return GATTError.attribute(code)
+            return await meansLostLink(code, wire) ? goneError(wire) : GATTError.attribute(code)
         }
         if remote.isLost || remote.isWithoutService { return RadioError.lost }
         return wire.link.isConnected ? error.radioError : goneError(wire)
+    }
+
+    /// Whether an ATT error stands for a link that was lost: what was under way then is answered with "unlikely error", by some
+    /// daemons before they tell that the link has gone.
+    private func meansLostLink(_ code: UInt8, _ wire: PeripheralWire) async -> Bool {
+        guard code == 0x0E else { return false }
+        let deadline = ContinuousClock.now + context.limits.farewell
+        while wire.link.isConnected, ContinuousClock.now < deadline, !Task.isCancelled {
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+        return !wire.link.isConnected
     }
 
     private func goneError(_ wire: PeripheralWire) -> any Error {

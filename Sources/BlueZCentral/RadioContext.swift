@@ -66,6 +66,8 @@ struct RadioLimits: Sendable {
     var pause: Duration = .milliseconds(300)
     /// The daemon's own attempt to connect again, after a link was lost.
     var reconnecting: Duration = .seconds(1)
+    /// Between the answer to what a lost link cut off and the news that it was lost.
+    var farewell: Duration = .seconds(1)
     /// A private address becoming an identity address, after pairing.
     var identity: Duration = .seconds(3)
 }

@@ -355,6 +355,47 @@ struct ValueTests {
         await peripheral.disconnect()
     }
 
+    @Test("What a lost link cuts off is told as that, also where the daemon says so later than it answers")
+    func tellsALostLink() async throws {
+        var limits = RadioLimits.test
+        limits.farewell = .seconds(60)
+        let bench = try await Bench(limits: limits)
+        let meter = try await bench.addMeter()
+        let (peripheral, characteristics) = try await bench.connect()
+        let daemon = bench.daemon
+        await daemon.on("GattCharacteristic1.WriteValue") { _, _ in
+            Task {
+                try await Task.sleep(for: .milliseconds(300))
+                try await daemon.linkDown(meter.path)
+            }
+            throw EmulatedDaemon.error("Failed", "Operation failed with ATT error: 0x0e")
+        }
+        // Later than a link is new, when such an answer would be asked for again.
+        try await Task.sleep(for: .seconds(3.1))
+        let control = try #require(characteristics[0x2A52])
+        await #expect(throws: GATTError.disconnected) {
+            try await peripheral.write([1, 1], to: control, expectingResponse: true)
+        }
+        await peripheral.disconnect()
+    }
+
+    @Test("An unlikely error over a link that stays is the device's own")
+    func keepsAnUnlikelyError() async throws {
+        var limits = RadioLimits.test
+        limits.farewell = .milliseconds(100)
+        let bench = try await Bench(limits: limits)
+        _ = try await bench.addMeter()
+        let (peripheral, characteristics) = try await bench.connect()
+        await bench.daemon.on("GattCharacteristic1.WriteValue") { _, _ in
+            throw EmulatedDaemon.error("Failed", "Operation failed with ATT error: 0x0e")
+        }
+        let control = try #require(characteristics[0x2A52])
+        await #expect(throws: GATTError.attribute(0x0E)) {
+            try await peripheral.write([1, 1], to: control, expectingResponse: true)
+        }
+        await peripheral.disconnect()
+    }
+
     @Test("A device that does not answer is told as timed out")
     func timesOut() async throws {
         var limits = RadioLimits.test
