@@ -239,6 +239,48 @@ struct TallyTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    @Test(
+        "a batch that begins at the oldest that may go is the one that begins at the first, whatever happened since",
+        arguments: [1, 3, 4, 5, 6, 7])
+    func batches(_ seed: UInt64) async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await Self.addFile(store)
+        var generator = SeededGenerator(seed: seed)
+        var (compared, changed) = (0, 0)
+        for number in 0..<120 {
+            // A pass looks at the counts where there are any, and else at the outbox itself.
+            if Bool.random(using: &generator) { _ = try await store.statistics() } else { Self.forget(store) }
+            let generation = store.contentGeneration
+            var seen: [(place: DestinationKey, group: OutboxGroup)] = []
+            for place in try await store.destinations().map(\.key) {
+                for group in try await store.groupsToDeliver(at: place) where group.held == nil {
+                    seen.append((place, group))
+                }
+            }
+            let commits = store.commitCount
+            if number % 3 > 0 { try await Self.step(harness, &generator, number) }
+            // Else what a pass has seen does not count any more.
+            guard store.contentGeneration == generation else { continue }
+            for (place, group) in seen {
+                for limit in [1, 5, 10_000] {
+                    func batch(from oldest: Instant?) async throws -> [OutboxID]? {
+                        let next = try await store.nextBatch(
+                            user: group.user, resource: group.resource, provider: group.provider, from: oldest,
+                            limit: limit, at: place)
+                        guard case .items(let items, _) = next else { return nil }
+                        return items.map(\.id)
+                    }
+                    let begun = try await batch(from: group.oldest)
+                    #expect(try await batch(from: nil) == begun, "after step \(number)")
+                    compared += begun?.count ?? 0
+                }
+                if store.commitCount != commits { changed += 1 }
+            }
+        }
+        #expect(compared > 0 && changed > 0)
+    }
+
     @Test("a reader that began before a commit is not given the sum from before it")
     func outdated() async throws {
         let harness = try await Harness()
