@@ -269,9 +269,12 @@ extension ReadingStore {
 
     /// The zone of a user that was in force at an instant.
     static func zone(_ db: Database, of user: Int64, at instant: Instant) throws -> String? {
-        try String.fetchOne(
-            db, sql: "SELECT zone FROM user_zone WHERE user = ? AND begins_at <= ? ORDER BY begins_at DESC LIMIT 1",
-            arguments: [user, instant.microseconds])
+        let select = try PreparedStatement(
+            db, "SELECT zone FROM user_zone WHERE user = ? AND begins_at <= ? ORDER BY begins_at DESC LIMIT 1")
+        select.bind(1, user)
+        select.bind(2, instant.microseconds)
+        defer { select.reset() }
+        return try select.next() ? select.text(0) : nil
     }
 }
 
