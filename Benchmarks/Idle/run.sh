@@ -1,5 +1,6 @@
 #!/bin/bash
-# A gateway that has nothing to do, whose page is open in a browser: memory, the processor and wake-ups after MINUTES (60).
+# What makes the executable large, and a gateway that has nothing to do, whose page is open in a browser: memory, the processor and
+# wake-ups after MINUTES (60).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 scratch=.build-bench
@@ -12,4 +13,5 @@ if [ -z "$gateway" ]; then
     gateway=.build-deb/swift/release/healthrelay
 fi
 command -v chromium >/dev/null || Packaging/install-packages chromium
+python3 Benchmarks/Idle/executable.py "$gateway"
 python3 Benchmarks/Idle/measure.py "$gateway" "$bin/decade-fill" "$folder" "${1:-60}"
