@@ -62,6 +62,8 @@ def main():
     path = sys.argv[1]
     own = {each.name for each in (ROOT / "Sources").iterdir()}
     sizes, functions = sections(path), code(path)
+    if not functions:
+        sys.exit(f"{path} has no symbols: it needs an executable that wasn't stripped")
     icu = next((int(each[1], 16) for each in words("nm", "-S", path) if len(each) == 4 and each[3].startswith("icudt")), 0)
 
     def total(pattern):
