@@ -12,11 +12,14 @@ struct DeviceHolds: Sendable, Hashable {
         fileprivate let ignored: Set<Int64>
         fileprivate let consents: ConsentWords
         /// When each device was first met, in seconds.
-        fileprivate let firstContacts: [Int64: Int64]
+        let firstContacts: [Int64: Int64]
+        /// Whether devices are ignored by their model or address.
+        fileprivate let namesDevices: Bool
 
         init(_ db: Database) throws {
             consents = try ConsentWords(db)
             let origins = try ReadingStore.ignoredOrigins(db)
+            namesDevices = !origins.models.isEmpty || !origins.addresses.isEmpty
             ignored = try DeviceHolds.devices(db, models: origins.models, addresses: origins.addresses)
             firstContacts = try DeviceHolds.firstContacts(db)
         }
@@ -27,6 +30,11 @@ struct DeviceHolds: Sendable, Hashable {
     private var cutoffs: [Int64: Int64]
     private let consents: ConsentHolds
     private var selection: SelectionHolds
+    /// How many days before the first contact with its device a reading may have been measured; nil: any number.
+    private let backfillDays: Int?
+    private let enabled: Int64
+    /// Whether devices are chosen, or ignored, by their model or address.
+    let namesDevices: Bool
 
     init(_ db: Database, _ destination: DestinationKey) throws {
         guard let known = try ReadingStore.destinations(db).first(where: { $0.key == destination }) else {
@@ -40,16 +48,27 @@ struct DeviceHolds: Sendable, Hashable {
         ignored = common.ignored
         let rule = try ReadingStore.rule(db, of: destination.name)
         selection = try SelectionHolds(db, rule.selection)
-        guard let days = try rule.backfillDays ?? ReadingStore.backfillDays(db) else {
-            cutoffs = [:]
-            return
-        }
-        let seconds = Int64(days).multipliedReportingOverflow(by: 86_400)
+        namesDevices = common.namesDevices || rule.selection.devices != nil
+        let days = try rule.backfillDays ?? ReadingStore.backfillDays(db)
         let enabled = destination.enabledAt?.seconds ?? .min
-        cutoffs = common.firstContacts.mapValues { first in
-            let cutoff = max(first, enabled).subtractingReportingOverflow(seconds.partialValue)
-            return seconds.overflow || cutoff.overflow ? .min : cutoff.partialValue
+        (backfillDays, self.enabled) = (days, enabled)
+        cutoffs = common.firstContacts.compactMapValues { Self.cutoff(days, $0, enabled) }
+    }
+
+    private static func cutoff(_ days: Int?, _ first: Int64, _ enabled: Int64) -> Int64? {
+        guard let days else { return nil }
+        let seconds = Int64(days).multipliedReportingOverflow(by: 86_400)
+        let cutoff = max(first, enabled).subtractingReportingOverflow(seconds.partialValue)
+        return seconds.overflow || cutoff.overflow ? .min : cutoff.partialValue
+    }
+
+    /// The same where devices were first met then, in seconds.
+    func meeting(_ firsts: [Int64: Int64?]) -> DeviceHolds {
+        var holds = self
+        for (device, first) in firsts {
+            holds.cutoffs[device] = first.flatMap { Self.cutoff(backfillDays, $0, enabled) }
         }
+        return holds
     }
 
     /// Starts that a contact can have, in microseconds since 1970: until 2100. Anything else is damage.
@@ -68,6 +87,24 @@ struct DeviceHolds: Sendable, Hashable {
         var contacts: [Int64: Int64] = [:]
         while try select.next() {
             contacts[select.int(0)] = select.optionalInt(1).map { Instant(microseconds: $0).seconds }
+        }
+        return contacts
+    }
+
+    /// When some devices were first met, in seconds; `nil` for those that were not.
+    static func firstContacts(_ db: Database, of devices: Set<Int64>) throws -> [Int64: Int64?] {
+        guard !devices.isEmpty else { return [:] }
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT min(started_at) FROM contact WHERE device = ?1 AND EXISTS (SELECT 1 FROM device WHERE key = ?1)
+                AND started_at BETWEEN \(plausibleStarts.lowerBound) AND \(plausibleStarts.upperBound)
+            """)
+        defer { select.reset() }
+        var contacts: [Int64: Int64?] = [:]
+        for device in devices {
+            select.bind(1, device)
+            contacts[device] = .some(try select.firstInt().map { Instant(microseconds: $0).seconds })
         }
         return contacts
     }

@@ -149,7 +149,7 @@ extension ReadingStore {
         try await requireKeys()
         let now = now()
         let outcomes = try await write(.entry) { [self] db in
-            let memory = try JournalMemory(db, sealing)
+            let memory = try JournalMemory(db, sealing, holds: holdRules(inWriting: db))
             let numbers = RowNumbers(db, memory, now: now)
             var journals: [Int64: Journal] = [:]
             var outcomes: [FrameOutcome] = []

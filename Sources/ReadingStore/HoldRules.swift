@@ -2,7 +2,7 @@ import GRDB
 import HealthReadings
 
 /// Why readings that are not delivered wait, as things stand now: fetched once for a statement, asked for each row.
-struct HoldRules: Sendable {
+struct HoldRules: Sendable, Hashable {
     private struct Key: Hashable {
         var destination: Int64
         var user: Int64
@@ -15,6 +15,7 @@ struct HoldRules: Sendable {
     private let ignored: Set<String>
     private let isSyncEnabled: Bool
     private let sources: [Key: Hold?]
+    private var firstContacts: [Int64: Int64]
     private(set) var devices: [DestinationKey: DeviceHolds] = [:]
     private var manual: Set<DestinationKey> = []
     private var unknown: [DestinationKey: Set<UnknownResource>] = [:]
@@ -28,6 +29,7 @@ struct HoldRules: Sendable {
         let known = try ReadingStore.destinations(db)
         destinations = known
         let common = try DeviceHolds.Common(db)
+        firstContacts = common.firstContacts
         for destination in known {
             devices[destination.key] = try DeviceHolds(db, destination, common)
             if heedsMode, try ReadingStore.rule(db, of: destination.name).isManual { manual.insert(destination.key) }
@@ -53,6 +55,20 @@ struct HoldRules: Sendable {
                 .some(ConnectedSource(provider: provider, status: status).hold)
         }
         self.sources = sources
+    }
+
+    /// Whether devices are chosen, or ignored, by their model or address.
+    var nameDevices: Bool { devices.values.contains(where: \.namesDevices) }
+
+    /// Heeds when devices were first met, by their rows and in seconds.
+    ///
+    /// - Returns: whether that changes anything.
+    mutating func heed(_ firsts: [Int64: Int64?]) -> Bool {
+        let changed = firsts.filter { firstContacts[$0.key] != $0.value }
+        guard !changed.isEmpty else { return false }
+        for (device, first) in changed { firstContacts[device] = first }
+        devices = devices.mapValues { $0.meeting(changed) }
+        return true
     }
 
     /// How a reading that was just queued stands with each destination.

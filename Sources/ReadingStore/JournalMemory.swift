@@ -21,8 +21,9 @@ struct JournalMemory: Sendable {
         notedSecond = numbers.notedSecond
     }
 
-    init(_ db: Database, _ sealing: Sealing) throws {
-        holds = try HoldRules(db, sealing)
+    /// - Parameter holds: the rules, where they are known.
+    init(_ db: Database, _ sealing: Sealing, holds known: HoldRules? = nil) throws {
+        holds = try known ?? HoldRules(db, sealing)
         imports = try Int64.fetchAll(
             db, sql: "SELECT key FROM device WHERE model = ? AND address IS NULL", arguments: [ImportedSample.model])
         nextFrame = try PreparedStatement(db, "SELECT max(key) + 1 FROM frame").firstInt() ?? 1

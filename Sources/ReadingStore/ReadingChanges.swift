@@ -176,8 +176,9 @@ extension ReadingStore {
     ) async throws -> ChangePage? {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
         try await requireKeys()
+        let holds = HoldLookup(self)
         return try await read { [sealing] db in
-            guard let reader = try ChangeReader(db, sealing, scope) else { return nil }
+            guard let reader = try ChangeReader(db, sealing, holds, scope) else { return nil }
             return try reader.page(after: position, limit: limit)
         }
     }
@@ -282,7 +283,7 @@ private struct ChangeReader {
     private let own: String
 
     /// - Returns: `nil` if the person of the scope is not there.
-    init?(_ db: Database, _ sealing: Sealing, _ scope: ChangeScope) throws {
+    init?(_ db: Database, _ sealing: Sealing, _ holds: HoldLookup, _ scope: ChangeScope) throws {
         try sealing.requireKeys()
         if let person = scope.person {
             let isKnown = try Bool.fetchOne(
@@ -293,7 +294,7 @@ private struct ChangeReader {
         self.scope = scope
         changes = Changes(db: db)
         rows = RowReader(db, sealing)
-        deliveries = try DeliveryReader(db, HoldRules(db, sealing), sealing)
+        deliveries = try DeliveryReader(db, holds.rules(db), sealing)
         own = try OwnReadings(db).condition
     }
 

@@ -104,9 +104,10 @@ extension ReadingStore {
         guard query.offset >= 0 else { throw StoreError.offsetOutOfRange(query.offset) }
         let cursor = try query.cursor.map(PageCursor.init(text:))
         try await requireKeys()
-        let commits = commitCount
+        let (commits, holds) = (commitCount, HoldLookup(self))
         return try await read(within: patience) { [self] db in
-            let reader = try PageReader(db, query, sealing, counts: countsOfKinds(db, query.user, at: commits))
+            let reader = try PageReader(
+                db, query, sealing, holds: holds, counts: countsOfKinds(db, query.user, at: commits))
             return try query.latest ? reader.latest(contents) : reader.page(after: cursor, contents)
         }
     }
@@ -155,8 +156,9 @@ extension ReadingStore {
     ///   - id: the reading's id.
     ///   - user: whose it has to be; `nil`: anybody's.
     public func reading(_ id: ReadingID, of user: UserKey? = nil) async throws -> Reading? {
-        try await read { [sealing] db in
-            try PageReader(db, ReadingQuery(limit: 1, user: user), sealing).reading(id)
+        let holds = HoldLookup(self)
+        return try await read { [sealing] db in
+            try PageReader(db, ReadingQuery(limit: 1, user: user), sealing, holds: holds).reading(id)
         }
     }
 }
@@ -212,18 +214,23 @@ private struct PageReader {
     private let db: Database
     private let query: ReadingQuery
     private let rows: RowReader
+    private let holds: HoldLookup?
     /// How many readings there are at most of what is asked for.
     private let most: Int
 
-    /// - Parameter counts: how many readings of each kind there are of the person who is asked for, by its code; `nil`: not known.
-    init(_ db: Database, _ query: ReadingQuery, _ sealing: Sealing, counts: [Int64: Int]? = nil) throws {
+    /// - Parameters:
+    ///   - holds: by which readings wait; `nil` if nobody asks for deliveries.
+    ///   - counts: how many readings of each kind there are of the person who is asked for, by its code; `nil`: not known.
+    init(
+        _ db: Database, _ query: ReadingQuery, _ sealing: Sealing, holds: HoldLookup? = nil, counts: [Int64: Int]? = nil
+    ) throws {
         try sealing.requireKeys()
         var (query, most) = (query, Int.max)
         if let counts {
             let kinds = (query.kinds ?? Set(ReadingKind.allCases)).filter { counts[$0.code, default: 0] > 0 }
             (query.kinds, most) = (kinds, kinds.reduce(0) { $0 + counts[$1.code, default: 0] })
         }
-        (self.db, self.query, self.most) = (db, query, most)
+        (self.db, self.query, self.holds, self.most) = (db, query, holds, most)
         rows = RowReader(db, sealing)
     }
 
@@ -342,7 +349,8 @@ private struct PageReader {
     /// - Returns: the columns of the last one.
     @discardableResult
     private func readings(_ walks: [Walk], _ keys: [Int64], _ body: (Reading) -> Void) throws -> ReadingColumns? {
-        let deliveries = try DeliveryReader(db, HoldRules(db, rows.sealing), rows.sealing)
+        let rules = try holds?.rules(db) ?? HoldRules(db, rows.sealing)
+        let deliveries = try DeliveryReader(db, rules, rows.sealing)
         let entries = try deliveries.entries(of: keys)
         var (place, last, opened) = (0, ReadingColumns?.none, [OpenedContent]())
         var known = rows.sealing.knownContents

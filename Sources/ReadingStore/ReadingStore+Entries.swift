@@ -139,7 +139,7 @@ extension ReadingStore {
                         (key, device, user, started_at, zone, sequence_epoch, ended_at, is_complete, received)
                     VALUES (?1, ?2, ?3, ?4, ?5, 0, ?4, 1, 1)
                     """, arguments: [contact, device, user.key.rawValue, now.microseconds, zone])
-            let memory = try JournalMemory(db, sealing)
+            let memory = try JournalMemory(db, sealing, holds: holdRules(inWriting: db))
             var journal = try Journal(
                 db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder, sealing: sealing,
                 pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory,

@@ -52,7 +52,8 @@ extension ReadingStore: FrameJournal {
             // Taken out while it changes: a transaction that fails leaves nothing behind, and it is made again.
             let state = try ContactState.current(
                 contacts.withLock { $0.removeValue(forKey: contact.id) }, db, sealing, contact: contact.id)
-            let memory = try journalMemory.withLock { $0.take() } ?? JournalMemory(db, sealing)
+            let memory =
+                try journalMemory.withLock { $0.take() } ?? JournalMemory(db, sealing, holds: holdRules(inWriting: db))
             // Handed on, not copied: a long contact's state is as large as what came in it.
             var journal = try Journal(
                 db, contact: consume state, epoch: contact.sequenceEpoch, decoder: decoder,

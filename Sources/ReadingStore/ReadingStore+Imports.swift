@@ -33,7 +33,7 @@ extension ReadingStore {
         let (outcomes, changes) = try await write(.imports) { [self] db in
             var outcomes = [ImportOutcome?](repeating: nil, count: samples.count)
             var changes: [FrameOutcome] = []
-            let memory = try JournalMemory(db, sealing)
+            let memory = try JournalMemory(db, sealing, holds: holdRules(inWriting: db))
             let numbers = RowNumbers(db, memory, now: now)
             let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
             for (origin, places) in Self.byOrigin(samples) {
@@ -76,7 +76,7 @@ extension ReadingStore {
         let frames = frames(now)
         guard !frames.isEmpty else { return [] }
         let outcomes = try await write(.imports) { [self] db in
-            let memory = try JournalMemory(db, sealing)
+            let memory = try JournalMemory(db, sealing, holds: holdRules(inWriting: db))
             let numbers = RowNumbers(db, memory, now: now)
             let origin = Origin(person: person, provider: provider)
             return try Self.inContact(db, origin, at: now, sealing, numbers) { contact in

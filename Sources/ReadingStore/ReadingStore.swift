@@ -52,6 +52,7 @@ public final class ReadingStore: Sendable {
     let prunedDeliveries = Mutex(KnownPrunedDeliveries())
     let statisticsKnown = Mutex(KnownStatistics())
     let consentsKnown = Mutex(KnownConsents())
+    let holdsKnown = Mutex(KnownHolds())
     private let readerGate = ReaderGate(limit: readers - 1)
     private static let readers = 4
     /// What pruned readings are recognised by; nil where nothing was pruned, or the key is not there.
@@ -260,7 +261,7 @@ public final class ReadingStore: Sendable {
             throw StoreError.corrupt(detail: "it is not what its version makes: \(error.message ?? "")")
         }
         try pool.read(SchemaCheck.check)
-        pool.writeWithoutTransaction(touchedRows.watch)
+        try pool.writeWithoutTransaction(touchedRows.watch)
         CrashPoint.reach("migrate.after-commit")
     }
 
@@ -309,13 +310,19 @@ public final class ReadingStore: Sendable {
         try await withCheckedThrowingContinuation { continuation in
             pool.asyncWriteWithoutTransaction { [self] db in
                 let result = Result<T, any Error> {
-                    var value: T?
-                    try db.inTransaction(.immediate) {
-                        value = try body(db)
-                        noteTouchedRows()
-                        CrashPoint.reach(point.before)
-                        return .commit
+                    var (value, change) = (T?.none, HoldChange?.none)
+                    do {
+                        try db.inTransaction(.immediate) {
+                            value = try body(db)
+                            change = try noteTouchedRows(db)
+                            CrashPoint.reach(point.before)
+                            return .commit
+                        }
+                    } catch {
+                        holdsKnown.withLock { $0.note(nil) }
+                        throw error
                     }
+                    holdsKnown.withLock { $0.note(change) }
                     if !point.keepsJournal { journalMemory.withLock { $0 = nil } }
                     commits.add(1, ordering: .sequentiallyConsistent)
                     if !point.keepsReadings { decisions.add(1, ordering: .sequentiallyConsistent) }
@@ -332,13 +339,18 @@ public final class ReadingStore: Sendable {
 
     /// Notes which parts of the store have to be counted anew: before anybody can read what is committed, or a reader of it would
     /// be given what was counted of the parts before. If the commit fails, they are counted once too often.
-    private func noteTouchedRows() {
+    ///
+    /// - Returns: what it changes of why readings wait.
+    private func noteTouchedRows(_ db: Database) throws -> HoldChange {
         let (touched, commit) = (touchedRows.take(), commitCount + 1)
         countedReadings.withLock { $0.note(touched?.readings, by: commit) }
         countedNewest.withLock { $0.note(touched?.readings, by: commit) }
         countedFrames.withLock { $0.note(touched?.frames, by: commit) }
         countedContacts.withLock { $0.note(touched?.contacts, by: commit) }
         if touched?.pruned != false { prunedDeliveries.withLock { $0.touched = commit } }
+        let change = try HoldChange(db, touched)
+        holdsKnown.withLock { $0.expect(change) }
+        return change
     }
 
     /// Grows with each commit: nobody else writes while this process has the store.

@@ -121,6 +121,7 @@ final class Sealing: Sendable {
     }
 
     private let state: Mutex<State>
+    private let stateChanges = Atomic(0)
     private let opened = Mutex(OpenedContents())
     private let labels = Mutex(OpenedLabels())
 
@@ -135,8 +136,12 @@ final class Sealing: Sendable {
     /// The generations rows may be of, newest first.
     var inUse: [UInt64] { state.withLock(\.inUse) }
 
+    /// Grows with each change of which keys there are, and of what may be under them.
+    var changes: Int { stateChanges.load(ordering: .sequentiallyConsistent) }
+
     func set(_ state: State) {
         self.state.withLock { $0 = state }
+        stateChanges.add(1, ordering: .sequentiallyConsistent)
         forgetOpened()
     }
 
@@ -147,7 +152,10 @@ final class Sealing: Sendable {
     ///
     /// The others stay known until ``forgetRetired()``: a reader that began before that commit still sees rows under
     /// them.
-    func retireOthers() { state.withLock { state in state.inUse = [state.current] } }
+    func retireOthers() {
+        state.withLock { state in state.inUse = [state.current] }
+        stateChanges.add(1, ordering: .sequentiallyConsistent)
+    }
 
     /// Whether keys are known that no row is under any more.
     var hasRetired: Bool { state.withLock { state in state.keys.keys.contains { !state.inUse.contains($0) } } }
@@ -159,6 +167,7 @@ final class Sealing: Sendable {
             state.keys = state.keys.filter { state.inUse.contains($0.key) }
             if state.inUse == [state.current] { state.earlier = state.current == 0 ? .all : nil }
         }
+        stateChanges.add(1, ordering: .sequentiallyConsistent)
         labels.withLock { $0 = OpenedLabels() }
     }
 

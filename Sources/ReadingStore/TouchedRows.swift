@@ -14,16 +14,53 @@ final class TouchedRows: @unchecked Sendable {
         var contacts: Set<Int64> = []
         /// Whether any row changed that says where a pruned reading was delivered.
         var pruned = false
+        /// Whether anything changed by which readings wait, but for what is in `devices` and `met`.
+        var rules = false
+        /// Whether there is another device, or one of another model or address.
+        var devices = false
+        /// The rows of devices whose first contact may be another.
+        var met: Set<Int64> = []
+    }
+
+    /// Where the columns are of rows that change often and rarely in these.
+    private struct Columns {
+        /// By which a device is chosen or ignored.
+        let device: [Int32]
+        let address: [Int32]
+        let contactDevice: Int32
+        let contactStart: Int32
+
+        init(_ db: Database) throws {
+            func places(_ names: [String], in table: String) throws -> [Int32] {
+                let columns = try db.columns(in: table).map(\.name)
+                return try names.map { name in
+                    guard let place = columns.firstIndex(of: name) else {
+                        throw StoreError.corrupt(detail: "the table \(table) has no column \(name)")
+                    }
+                    return Int32(place)
+                }
+            }
+            device = try places(["key", "address", "model"], in: "device")
+            address = try places(["address", "device"], in: "device_address")
+            let contact = try places(["device", "started_at"], in: "contact")
+            (contactDevice, contactStart) = (contact[0], contact[1])
+        }
     }
 
     /// What changed since it was taken last; `nil` if this system's SQLite cannot tell.
-    private var parts: Parts? = row_hook_is_there() ? Parts() : nil
+    private(set) var parts: Parts? = row_hook_is_there() ? Parts() : nil
+    private var columns: Columns?
     // Neighbours are mostly in one part.
     private var lastReading: Int64?
     private var lastFrame: Int64?
 
     /// Has a connection tell what it changes.
-    func watch(_ db: Database) {
+    func watch(_ db: Database) throws {
+        columns = try Columns(db)
+        listen(db)
+    }
+
+    private func listen(_ db: Database) {
         guard parts != nil else { return }
         _ = sqlite3_preupdate_hook(db.sqliteConnection, Self.hook, Unmanaged.passUnretained(self).toOpaque())
     }
@@ -41,7 +78,7 @@ final class TouchedRows: @unchecked Sendable {
     func note<T>(readings: [ClosedRange<Int64>], in db: Database, _ change: () throws -> T) rethrows -> T {
         guard parts != nil else { return try change() }
         _ = sqlite3_preupdate_hook(db.sqliteConnection, nil, nil)
-        defer { watch(db) }
+        defer { listen(db) }
         for range in readings {
             let first = RowBlock.Level.part.number(of: range.lowerBound)
             for part in first...RowBlock.Level.part.number(of: range.upperBound) { parts?.readings.insert(part) }
@@ -77,9 +114,39 @@ final class TouchedRows: @unchecked Sendable {
         } else if strcmp(table, "contact") == 0 {
             rows.parts?.contacts.insert(RowBlock.Level.part.number(of: key))
             rows.parts?.contacts.insert(RowBlock.Level.part.number(of: newKey))
+            rows.touchContact(db, operation)
         } else if strcmp(table, "pruned_place") == 0 {
             rows.parts?.pruned = true
+        } else if strcmp(table, "device") == 0 {
+            if rows.isAnother(db, operation, by: rows.columns?.device) { rows.parts?.devices = true }
+        } else if strcmp(table, "device_address") == 0 {
+            if rows.isAnother(db, operation, by: rows.columns?.address) { rows.parts?.devices = true }
+        } else if strcmp(table, "setting") == 0 || strcmp(table, "destination") == 0 || strcmp(table, "source") == 0
+            || strcmp(table, "consent") == 0 || strcmp(table, "user") == 0
+        {
+            rows.parts?.rules = true
         }
+    }
+
+    private func touchContact(_ db: OpaquePointer?, _ operation: Int32) {
+        guard let columns else {
+            parts?.rules = true
+            return
+        }
+        guard isAnother(db, operation, by: [columns.contactDevice, columns.contactStart]) else { return }
+        if operation != SQLITE_INSERT { touchDevice(db, columns.contactDevice, isNew: false) }
+        if operation != SQLITE_DELETE { touchDevice(db, columns.contactDevice, isNew: true) }
+    }
+
+    private func touchDevice(_ db: OpaquePointer?, _ column: Int32, isNew: Bool) {
+        var device: Int64 = 0
+        if row_hook_integer(db, column, isNew, &device) { parts?.met.insert(device) } else { parts?.rules = true }
+    }
+
+    /// Whether a row comes or goes, or is another by these columns.
+    private func isAnother(_ db: OpaquePointer?, _ operation: Int32, by columns: [Int32]?) -> Bool {
+        guard operation == SQLITE_UPDATE, let columns else { return true }
+        return columns.contains { row_hook_differs(db, $0) }
     }
 }
 

@@ -89,7 +89,7 @@ struct TallyTests {
     }
 
     /// One of the things that happen to a store.
-    private static func step(_ harness: Harness, _ generator: inout SeededGenerator, _ number: Int) async throws {
+    static func step(_ harness: Harness, _ generator: inout SeededGenerator, _ number: Int) async throws {
         let store = harness.store
         let user = try await store.currentUser().key
         let places = try await store.destinations()
