@@ -25,11 +25,14 @@ def free_port():
 
 
 def filled(fill, folder, size):
-    """The state directory in `folder` with a store of about `size` readings, which decade-fill makes unless it is there."""
+    """The state directory in `folder` with a store of about `size` readings, which decade-fill makes unless it is there.
+
+    A fill that was stopped goes on."""
     state = folder / str(size)
     if not (state / "filled").exists():
-        shutil.rmtree(state, ignore_errors=True)
-        state.mkdir(parents=True, mode=0o700)
+        if not (state / "filling").exists():
+            shutil.rmtree(state, ignore_errors=True)
+        state.mkdir(parents=True, mode=0o700, exist_ok=True)
         answer = subprocess.run([fill, str(state), str(size)], check=True, stdout=subprocess.PIPE, text=True).stdout
         print(f"# {size}: {answer.strip()}", file=sys.stderr, flush=True)
         (state / "filled").write_text(answer)

@@ -138,12 +138,13 @@ def measure(binary, fill, folder, size):
     found["start-up"] = (*(statistics.median(each) for each in zip(*starts)), None)
 
     with Gateway(binary, state) as gateway:
-        added = 0
+        added, yesterday = 0, datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)
 
         def add():
             nonlocal added
             added += 1
-            at = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=5)
+            # Nobody measures a temperature twice in a second: where a destination wants seconds to be unique, another is looked for.
+            at = yesterday + datetime.timedelta(seconds=13 * added)
             gateway.request("/api/v1/readings", {
                 "kind": "temperature", "value": f"36.{added % 10}", "unit": "°C", "confirm": True, "person": "anna",
                 "time": at.isoformat(timespec="microseconds"), "note": f"benchmark {at.timestamp()}"})

@@ -197,12 +197,13 @@ def streams(binary, work):
     prepare(state)
     adds = 100
     with Gateway(binary, state) as gateway:
-        added = 0
+        added, yesterday = 0, datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)
 
         def add():
             nonlocal added
             added += 1
-            at = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=5)
+            # In a second of its own: where a destination wants seconds to be unique, another is looked for.
+            at = yesterday + datetime.timedelta(seconds=13 * added)
             gateway.request("/api/v1/readings", {
                 "kind": "temperature", "value": f"36.{added % 10}", "unit": "°C", "confirm": True, "person": "anna",
                 "time": at.isoformat(timespec="microseconds"), "note": f"benchmark {added}"})

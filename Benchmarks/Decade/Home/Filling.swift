@@ -19,22 +19,47 @@ public struct Filling {
     /// How many days hold so many readings.
     public static func days(for readings: Int) -> Int { (readings + Home.readingsPerDay - 1) / Home.readingsPerDay }
 
-    /// Stores all days.
+    /// How far a store is filled.
+    public struct Progress: Sendable {
+        /// Days that are stored.
+        public var days = 0
+        /// Their readings.
+        public var readings = 0
+
+        /// Nothing is stored.
+        public init() {}
+
+        /// Reads what ``line`` gives; `nil` for anything else.
+        public init?(_ line: String) {
+            let numbers = line.split(separator: " ").map { Int($0) }
+            guard numbers.count == 2, let days = numbers[0], let readings = numbers[1] else { return nil }
+            (self.days, self.readings) = (days, readings)
+        }
+
+        /// One line for a file.
+        public var line: String { "\(days) \(readings)" }
+    }
+
+    /// Stores all days, or those that are left: what a day that was begun has brought is not stored twice.
     ///
     /// - Parameters:
+    ///   - done: what is stored.
     ///   - report: called now and then with how far it is.
+    ///   - ended: called after each day.
     ///   - committed: called after each commit that stores frames.
     /// - Returns: how many readings were stored.
     public func run(
-        report: @Sendable (String) -> Void, committed: @Sendable (HomeStore.Committed) async throws -> Void = { _ in }
+        after done: Progress = Progress(), report: @Sendable (String) -> Void,
+        ended: (Progress) throws -> Void = { _ in },
+        committed: @Sendable (HomeStore.Committed) async throws -> Void = { _ in }
     ) async throws -> Int {
-        var readings = 0
+        var progress = done
         // The first fortieth of the time is pruned once it was delivered: what a device still has of it isn't stored again.
         let pruned = max(1, days / 20)
         let age = Int64(pruned + 1) * 86_400 - Int64(days) * 86_400 / 40
-        for day in 0..<days {
+        for day in done.days..<max(days, done.days) {
             for visit in try home.visits(on: day, sensorsEvery: 1440) {
-                readings += try await filled.keep(visit, keepsGrowing: false, committed: committed)
+                progress.readings += try await filled.keep(visit, keepsGrowing: false, committed: committed)
             }
             for entry in home.entries(on: day) { try await filled.keep(entry) }
             for place in Place.allCases where takes(place, on: day) {
@@ -45,9 +70,11 @@ public struct Filling {
                 let gone = try await filled.store.prune(olderThan: .seconds(age))
                 report("pruned \(gone.readings) readings")
             }
-            if day % 100 == 99 { report("day \(day + 1) of \(days), \(readings) readings") }
+            if day % 100 == 99 { report("day \(day + 1) of \(days), \(progress.readings) readings") }
+            progress.days = day + 1
+            try ended(progress)
         }
-        return readings
+        return progress.readings
     }
 
     /// Whether a destination takes what it's offered on a day.
