@@ -51,7 +51,7 @@ struct ClockEpochs {
     init(_ db: Database, device: Int64, contactAt start: Instant, zone: ZoneRules) throws {
         // The clock is read after the connection was made: a reading of the same contact may be a minute younger.
         let last = try Int64.fetchOne(
-            db, sql: "SELECT max(clock_read_at) FROM contact WHERE device = ? AND started_at = ?",
+            db.cachedStatement(sql: "SELECT max(clock_read_at) FROM contact WHERE device = ? AND started_at = ?"),
             arguments: [device, start.microseconds])
         try self.init(db, device: device, until: last ?? start.microseconds, zone: zone)
     }
@@ -150,11 +150,11 @@ struct ClockEpochs {
             !TimeResolution.isBreak(from: current.last, to: shown)
         {
             guard current.newest.readAt <= comparison.readAt else { return }
-            try db.execute(
+            try db.executeCached(
                 sql: "UPDATE clock_epoch SET difference = ?, read_at = ? WHERE key = ?",
                 arguments: [comparison.differenceSeconds, comparison.readAt.microseconds, current.key])
         } else {
-            try db.execute(
+            try db.executeCached(
                 sql: """
                     INSERT INTO clock_epoch (device, correction_minutes, started_at, first_difference, difference, read_at)
                     VALUES (?1, ?2, ?3, ?4, ?4, ?3)

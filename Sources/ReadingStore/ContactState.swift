@@ -66,11 +66,11 @@ struct ContactState: Sendable {
         prunedSequences = earlier?.prunedSequences ?? []
         guard
             let row = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT c.device, c.user, c.started_at, c.zone, d.address, d.address_kind
-                    FROM contact AS c JOIN device AS d ON d.key = c.device WHERE c.key = ?
-                    """, arguments: [contact])
+                db.cachedStatement(
+                    sql: """
+                        SELECT c.device, c.user, c.started_at, c.zone, d.address, d.address_kind
+                        FROM contact AS c JOIN device AS d ON d.key = c.device WHERE c.key = ?
+                        """), arguments: [contact])
         else { throw StoreError.unknown("contact \(contact)") }
         let zoneName: String = try row.value(3)
         guard let zone = ZoneRules.named(zoneName) else { throw StoreError.unknownTimeZone(zoneName) }
@@ -82,11 +82,11 @@ struct ContactState: Sendable {
         identity = DeviceAddress(bits: try row.value(4), kind: try row.value(5))
         description = try DeviceCache(db, sealing).description(device)
         aliases = try Row.fetchAll(
-            db,
-            sql: """
-                SELECT address, address_kind, own_epoch, device_epoch FROM device_address
-                WHERE device = ? AND own_epoch IS NOT NULL
-                """, arguments: [device]
+            db.cachedStatement(
+                sql: """
+                    SELECT address, address_kind, own_epoch, device_epoch FROM device_address
+                    WHERE device = ? AND own_epoch IS NOT NULL
+                    """), arguments: [device]
         ).compactMap { row in
             let (own, device): (Int, Int) = (try row.value(2), try row.value(3))
             return try DeviceAddress(bits: row.value(0), kind: row.value(1)).map {

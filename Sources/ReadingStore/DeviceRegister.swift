@@ -14,7 +14,7 @@ struct DeviceRegister {
         let known = try find(description)
         let key = try known ?? insert(description)
         try doubtContacts(of: key, before: description.model)
-        try db.execute(
+        try db.executeCached(
             sql: """
                 UPDATE device SET model = coalesce(?1, model), provider = ?2, battery_percent = coalesce(?3, battery_percent),
                     last_seen = max(coalesce(last_seen, ?4), ?4)
@@ -37,7 +37,7 @@ struct DeviceRegister {
             return key
         }
         try doubtContacts(of: key, before: description.model)
-        try db.execute(
+        try db.executeCached(
             sql: """
                 UPDATE device SET model = coalesce(?1, model), provider = CASE WHEN ?1 IS NULL THEN provider ELSE ?2 END
                 WHERE key = ?3
@@ -50,7 +50,7 @@ struct DeviceRegister {
     /// Lets no contact vouch for what it has brought if the device was read as another model: its memory may have places that
     /// the other model does not have.
     private func doubtContacts(of device: Int64, before model: String?) throws {
-        try db.execute(
+        try db.executeCached(
             sql: """
                 UPDATE contact SET announced = NULL
                 WHERE key = (SELECT max(key) FROM contact WHERE device = ?1)
@@ -61,17 +61,18 @@ struct DeviceRegister {
     /// Notes what the device says of itself; a store that is locked keeps what it has.
     private func noteLabel(of description: DeviceDescription, device: Int64) throws {
         guard sealing.refusal == nil else { return }
-        let blob = try Data.fetchOne(db, sql: "SELECT label FROM device WHERE key = ?", arguments: [device])
+        let blob = try Data.fetchOne(
+            db.cachedStatement(sql: "SELECT label FROM device WHERE key = ?"), arguments: [device])
         let known = blob.flatMap { try? sealing.label($0, of: device) }
         let label = DeviceLabel(serial: description.serial ?? known?.serial, name: description.name ?? known?.name)
         guard label != known ?? DeviceLabel() else { return }
-        try db.execute(
+        try db.executeCached(
             sql: "UPDATE device SET label = ? WHERE key = ?", arguments: [sealing.seal(label, of: device), device])
     }
 
     private func noteAddress(of description: DeviceDescription, device: Int64, at seen: Instant?) throws {
         guard let address = description.address else { return }
-        try db.execute(
+        try db.executeCached(
             sql: """
                 INSERT INTO device_address (address, address_kind, device, last_seen) VALUES (?, ?, ?, ?)
                 ON CONFLICT (address, address_kind) DO UPDATE SET last_seen = coalesce(excluded.last_seen, last_seen)
@@ -82,7 +83,7 @@ struct DeviceRegister {
     private func find(_ description: DeviceDescription) throws -> Int64? {
         let byAddress = try description.address.flatMap { address in
             try Int64.fetchOne(
-                db, sql: "SELECT device FROM device_address WHERE address = ? AND address_kind = ?",
+                db.cachedStatement(sql: "SELECT device FROM device_address WHERE address = ? AND address_kind = ?"),
                 arguments: [Int64(bitPattern: address.bits), address.kindCode])
         }
         let bySerial = try description.serial.flatMap { serial in
@@ -119,7 +120,7 @@ struct DeviceRegister {
     }
 
     private func insert(_ description: DeviceDescription) throws -> Int64 {
-        try db.execute(
+        try db.executeCached(
             sql: """
                 INSERT INTO device (address, address_kind, model, provider) VALUES (?, ?, ?, ?)
                 """,

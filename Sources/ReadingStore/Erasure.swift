@@ -148,11 +148,11 @@ extension ReadingStore {
     /// A number that no row of the table has, nor had before an erasure: somebody may still hold one of those.
     static func nextKey(_ db: Database, of table: StaticString) throws -> Int64 {
         let used = try Int64.fetchOne(
-            db,
-            sql: """
-                SELECT max(coalesce((SELECT max(key) FROM \(table)), 0),
-                    coalesce((SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'key.\(table)'), 0))
-                """)
+            db.cachedStatement(
+                sql: """
+                    SELECT max(coalesce((SELECT max(key) FROM \(table)), 0),
+                        coalesce((SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'key.\(table)'), 0))
+                    """))
         guard let used else { return 1 }
         guard used < .max else { throw StoreError.corrupt(detail: "the table \(table) has the number \(used)") }
         return used + 1

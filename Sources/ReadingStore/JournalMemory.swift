@@ -25,7 +25,8 @@ struct JournalMemory: Sendable {
     init(_ db: Database, _ sealing: Sealing, holds known: HoldRules? = nil) throws {
         holds = try known ?? HoldRules(db, sealing)
         imports = try Int64.fetchAll(
-            db, sql: "SELECT key FROM device WHERE model = ? AND address IS NULL", arguments: [ImportedSample.model])
+            db.cachedStatement(sql: "SELECT key FROM device WHERE model = ? AND address IS NULL"),
+            arguments: [ImportedSample.model])
         nextFrame = try PreparedStatement(db, "SELECT max(key) + 1 FROM frame").firstInt() ?? 1
         nextReading = try Changes(db: db).newest() + 1
         notedSecond = try Changes(db: db).newestNotedSecond()

@@ -26,7 +26,7 @@ struct Judgement {
 
     /// Has the readings of a device judged again, whatever they were judged by.
     static func forget(_ db: Database, device: Int64) throws {
-        try db.execute(sql: "UPDATE device SET judged_by = '' WHERE key = ?", arguments: [device])
+        try db.executeCached(sql: "UPDATE device SET judged_by = '' WHERE key = ?", arguments: [device])
     }
 
     /// Judges the readings of a device, or of all, whose rules have changed.
@@ -39,7 +39,7 @@ struct Judgement {
             guard device.rules != rules else { continue }
             // A device that is met for the first time has nothing, and its readings are looked for among all.
             if try hasContact(device.key) { outcomes += try judge(device.key, device.model) }
-            try db.execute(sql: "UPDATE device SET judged_by = ? WHERE key = ?", arguments: [rules, device.key])
+            try db.executeCached(sql: "UPDATE device SET judged_by = ? WHERE key = ?", arguments: [rules, device.key])
         }
         return outcomes
     }

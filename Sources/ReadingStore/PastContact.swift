@@ -48,12 +48,12 @@ extension ReadingStore {
             // By the index, which has the contacts of each device by their time: an old store has tens of thousands, and
             // whoever asks for a health check or adds a reading waits.
             return try Int64.fetchOne(
-                db,
-                sql: """
-                    SELECT max((SELECT started_at FROM contact WHERE device = device.key AND (key > ? OR started_at <= ?)
-                        ORDER BY started_at DESC LIMIT 1))
-                    FROM device
-                    """,
+                db.cachedStatement(
+                    sql: """
+                        SELECT max((SELECT started_at FROM contact WHERE device = device.key AND (key > ? OR started_at <= ?)
+                            ORDER BY started_at DESC LIMIT 1))
+                        FROM device
+                        """),
                 arguments: [key, after]
             ).map(Instant.init(microseconds:))
         }

@@ -149,6 +149,13 @@ struct PreparedStatement {
     }
 }
 
+extension Database {
+    /// Runs a statement that the connection keeps for the next time.
+    func executeCached(sql: String, arguments: StatementArguments) throws {
+        try cachedStatement(sql: sql).execute(arguments: arguments)
+    }
+}
+
 extension ReadingID {
     /// The 16 octets as the database keeps them.
     var data: Data { Data(octets) }

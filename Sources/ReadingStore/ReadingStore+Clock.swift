@@ -11,11 +11,11 @@ extension ReadingStore {
         try await write(.contact) { db in
             guard
                 let row = try Row.fetchOne(
-                    db, sql: "SELECT device, zone FROM contact WHERE key = ?", arguments: [contact.id]),
+                    db.cachedStatement(sql: "SELECT device, zone FROM contact WHERE key = ?"), arguments: [contact.id]),
                 let zone = ZoneRules.named(try row.value(1))
             else { throw StoreError.unknown("contact \(contact.id)") }
             try ClockEpochs.note(db, device: try row.value(0), clock, zone: zone)
-            try db.execute(
+            try db.executeCached(
                 sql: "UPDATE contact SET clock_device_time = ?, clock_read_at = ? WHERE key = ?",
                 arguments: [clock.deviceTime.secondsSinceEpoch, clock.readAt.microseconds, contact.id])
         } committed: { [self] in

@@ -22,7 +22,7 @@ extension ReadingStore: DeviceMemory {
             if let clock {
                 try ClockEpochs.note(db, device: key, clock, zone: zone)
             }
-            try db.execute(
+            try db.executeCached(
                 sql: """
                     INSERT INTO contact
                         (key, device, user, started_at, zone, sequence_epoch, clock_device_time, clock_read_at)
@@ -34,7 +34,8 @@ extension ReadingStore: DeviceMemory {
                 ])
             let number = db.lastInsertedRowID
             let state = try ContactState(db, sealing, contact: number)
-            let epoch = try Int.fetchOne(db, sql: "SELECT sequence_epoch FROM device WHERE key = ?", arguments: [key])
+            let epoch = try Int.fetchOne(
+                db.cachedStatement(sql: "SELECT sequence_epoch FROM device WHERE key = ?"), arguments: [key])
             let contact = Contact(
                 id: number, device: state.description, startedAt: start, sequenceEpoch: epoch ?? 0, clock: clock)
             return (contact, judged, key)
@@ -53,7 +54,7 @@ extension ReadingStore: DeviceMemory {
         try await read { db in
             guard
                 let device = try Int64.fetchOne(
-                    db, sql: "SELECT device FROM contact WHERE key = ?", arguments: [contact.id])
+                    db.cachedStatement(sql: "SELECT device FROM contact WHERE key = ?"), arguments: [contact.id])
             else { throw StoreError.unknown("contact \(contact.id)") }
             return try Self.lastRecord(db, device: device, epoch: contact.sequenceEpoch, before: contact.id)
         }
@@ -124,15 +125,15 @@ extension ReadingStore: DeviceMemory {
     public func previousSummary(before contact: Contact) async throws -> ContactSummary? {
         try await read { db in
             let row = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT is_complete, error, announced, coalesce(received, 0),
-                        started_at < (
-                            SELECT started_at FROM contact INDEXED BY contact_device
-                            WHERE device = last.device AND key < ?1 ORDER BY started_at DESC LIMIT 1)
-                    FROM contact AS last NOT INDEXED
-                    WHERE device = (SELECT device FROM contact WHERE key = ?1) AND key < ?1 ORDER BY key DESC LIMIT 1
-                    """, arguments: [contact.id])
+                db.cachedStatement(
+                    sql: """
+                        SELECT is_complete, error, announced, coalesce(received, 0),
+                            started_at < (
+                                SELECT started_at FROM contact INDEXED BY contact_device
+                                WHERE device = last.device AND key < ?1 ORDER BY started_at DESC LIMIT 1)
+                        FROM contact AS last NOT INDEXED
+                        WHERE device = (SELECT device FROM contact WHERE key = ?1) AND key < ?1 ORDER BY key DESC LIMIT 1
+                        """), arguments: [contact.id])
             guard let row, let isComplete = try row.value(0) as Bool?, try !row.value(4) as Bool else { return nil }
             return ContactSummary(
                 isComplete: isComplete, error: try row.value(1), announced: try row.value(2), received: try row.value(3)
@@ -150,12 +151,12 @@ extension ReadingStore: DeviceMemory {
             func note(_ condition: String, _ span: StatementArguments) throws {
                 let of: StatementArguments = [ReadingKind.spo2.code, contact.id]
                 let found = try Row.fetchAll(
-                    db,
-                    sql: """
-                        SELECT key, base_time FROM reading INDEXED BY reading_kind_time
-                        WHERE kind = ?1 AND base_time IS NOT NULL
-                            AND device = (SELECT device FROM contact WHERE key = ?2) AND \(condition)
-                        """, arguments: of + span)
+                    db.cachedStatement(
+                        sql: """
+                            SELECT key, base_time FROM reading INDEXED BY reading_kind_time
+                            WHERE kind = ?1 AND base_time IS NOT NULL
+                                AND device = (SELECT device FROM contact WHERE key = ?2) AND \(condition)
+                            """), arguments: of + span)
                 for row in found {
                     let start = WallTime(secondsSinceEpoch: try row.value(1))
                     guard starts.contains(start) else { continue }
@@ -174,12 +175,12 @@ extension ReadingStore: DeviceMemory {
             }
             try note("time IS NULL", [])
             let pruned = try Int64.fetchAll(
-                db,
-                sql: """
-                    SELECT DISTINCT base_time FROM pruned
-                    WHERE kind = ?1 AND device = (SELECT device FROM contact WHERE key = ?2)
-                        AND base_time BETWEEN ?3 AND ?4
-                    """,
+                db.cachedStatement(
+                    sql: """
+                        SELECT DISTINCT base_time FROM pruned
+                        WHERE kind = ?1 AND device = (SELECT device FROM contact WHERE key = ?2)
+                            AND base_time BETWEEN ?3 AND ?4
+                        """),
                 arguments: [ReadingKind.spo2.code, contact.id, first.secondsSinceEpoch, last.secondsSinceEpoch])
             for start in pruned.map(WallTime.init(secondsSinceEpoch:)) where starts.contains(start) {
                 known[start] = known[start] ?? []
@@ -195,19 +196,19 @@ extension ReadingStore: DeviceMemory {
         let now = now()
         let epoch = try await write(.contact) { db -> Int? in
             guard try !Self.isOlder(contact, db, now: now) else { return contact.sequenceEpoch }
-            try db.execute(
+            try db.executeCached(
                 sql: """
                     UPDATE device SET sequence_epoch = max(sequence_epoch, ?) + 1
                     WHERE key = (SELECT device FROM contact WHERE key = ?)
                     """, arguments: [contact.sequenceEpoch, contact.id])
             guard db.changesCount == 1 else { throw StoreError.unknown("contact \(contact.id)") }
-            try db.execute(
+            try db.executeCached(
                 sql: """
                     UPDATE contact SET sequence_epoch = (SELECT sequence_epoch FROM device WHERE key = contact.device)
                     WHERE key = ?
                     """, arguments: [contact.id])
             return try Int.fetchOne(
-                db, sql: "SELECT sequence_epoch FROM contact WHERE key = ?", arguments: [contact.id])
+                db.cachedStatement(sql: "SELECT sequence_epoch FROM contact WHERE key = ?"), arguments: [contact.id])
         } committed: { [self] epoch in
             if epoch != contact.sequenceEpoch { contacts.withLock { $0[contact.id]?.records = [:] } }
         }
@@ -221,12 +222,12 @@ extension ReadingStore: DeviceMemory {
     /// A contact of the future was begun while the clock was wrong, and makes no other an older one.
     private static func isOlder(_ contact: Contact, _ db: Database, now: Instant) throws -> Bool {
         try Bool.fetchOne(
-            db,
-            sql: """
-                SELECT EXISTS (
-                    SELECT 1 FROM contact INDEXED BY contact_device
-                    WHERE device = (SELECT device FROM contact WHERE key = ?) AND started_at > ? AND started_at <= ?)
-                """, arguments: [contact.id, contact.startedAt.microseconds, now.microseconds]) ?? false
+            db.cachedStatement(
+                sql: """
+                    SELECT EXISTS (
+                        SELECT 1 FROM contact INDEXED BY contact_device
+                        WHERE device = (SELECT device FROM contact WHERE key = ?) AND started_at > ? AND started_at <= ?)
+                    """), arguments: [contact.id, contact.startedAt.microseconds, now.microseconds]) ?? false
     }
 
     /// Ends a contact and notes how it went.
@@ -234,7 +235,7 @@ extension ReadingStore: DeviceMemory {
         let now = now()
         let gaps = summary.gaps.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")
         try await write(.contact) { db in
-            try db.execute(
+            try db.executeCached(
                 sql: """
                     UPDATE contact SET ended_at = ?, is_complete = ?, error = ?, announced = ?, received = ?, gaps = ?
                     WHERE key = ?
@@ -248,7 +249,7 @@ extension ReadingStore: DeviceMemory {
             // later contact. Few wait so, while the device may have years of readings: without the index, SQLite walks along
             // all of them.
             if summary.isComplete, try !Self.isOlder(contact, db, now: now) {
-                try db.execute(
+                try db.executeCached(
                     sql: """
                         UPDATE outbox INDEXED BY outbox_withdrawn SET state = \(outbox: .waiting)
                         WHERE state = \(outbox: .withdrawn) AND EXISTS (
@@ -265,12 +266,12 @@ extension ReadingStore: DeviceMemory {
     /// Whose readings a device's are: the user it is assigned to, else the current one.
     private static func user(_ db: Database, forDevice key: Int64) throws -> Int64? {
         try Int64.fetchOne(
-            db,
-            sql: """
-                SELECT coalesce(
-                    (SELECT user FROM device WHERE key = ?),
-                    (SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'user.current'))
-                """, arguments: [key])
+            db.cachedStatement(
+                sql: """
+                    SELECT coalesce(
+                        (SELECT user FROM device WHERE key = ?),
+                        (SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'user.current'))
+                    """), arguments: [key])
     }
 }
 

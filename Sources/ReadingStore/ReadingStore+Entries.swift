@@ -133,7 +133,7 @@ extension ReadingStore {
             else { throw StoreError.unknown("the person of an entry") }
             let device = try Self.standIn(db, ManualEntry.device)
             let contact = try Self.nextKey(db, of: "contact")
-            try db.execute(
+            try db.executeCached(
                 sql: """
                     INSERT INTO contact
                         (key, device, user, started_at, zone, sequence_epoch, ended_at, is_complete, received)
@@ -158,10 +158,11 @@ extension ReadingStore {
     /// list of devices has it.
     static func standIn(_ db: Database, _ device: DeviceDescription) throws -> Int64 {
         let known = try Int64.fetchOne(
-            db, sql: "SELECT key FROM device WHERE model = ? AND provider = ? AND address IS NULL ORDER BY key LIMIT 1",
+            db.cachedStatement(
+                sql: "SELECT key FROM device WHERE model = ? AND provider = ? AND address IS NULL ORDER BY key LIMIT 1"),
             arguments: [device.model, device.provider])
         if let known { return known }
-        try db.execute(
+        try db.executeCached(
             sql: "INSERT INTO device (model, provider) VALUES (?, ?)", arguments: [device.model, device.provider])
         return db.lastInsertedRowID
     }

@@ -96,18 +96,19 @@ struct SlotOwners: Sendable {
         guard !lines.isEmpty else { return }
         let addresses = Set(
             try Int64.fetchAll(
-                db,
-                sql: """
-                    SELECT address FROM device_address WHERE device = ?1
-                    UNION SELECT address FROM device WHERE key = ?1 AND address IS NOT NULL
-                    """, arguments: [device]
+                db.cachedStatement(
+                    sql: """
+                        SELECT address FROM device_address WHERE device = ?1
+                        UNION SELECT address FROM device WHERE key = ?1 AND address IS NOT NULL
+                        """), arguments: [device]
             ).map { UInt64(bitPattern: $0) })
         for line in lines {
             let parts = line.split(separator: " ")
             guard parts.count == 3, let address = UInt64(parts[0]), addresses.contains(address),
                 let user = Int64(parts[2]),
                 // Somebody who was erased owns nothing.
-                try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM user WHERE key = ?)", arguments: [user])
+                try Bool.fetchOne(
+                    db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM user WHERE key = ?)"), arguments: [user])
                     == true
             else { continue }
             if let slot = UInt8(parts[1]) { owners[slot] = user } else { whole = user }

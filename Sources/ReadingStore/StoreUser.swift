@@ -244,7 +244,7 @@ extension ReadingStore {
     public func zones(of user: UserKey) async throws -> [(begin: Instant, zone: ZoneRules)] {
         try await read { db in
             try Row.fetchAll(
-                db, sql: "SELECT begins_at, zone FROM user_zone WHERE user = ? ORDER BY begins_at",
+                db.cachedStatement(sql: "SELECT begins_at, zone FROM user_zone WHERE user = ? ORDER BY begins_at"),
                 arguments: [user.rawValue]
             ).map { row in
                 let name: String = try row.value(1)
