@@ -50,7 +50,7 @@ public struct Filling {
     /// - Returns: how many readings were stored.
     public func run(
         after done: Progress = Progress(), report: @Sendable (String) -> Void,
-        ended: (Progress) throws -> Void = { _ in },
+        ended: @Sendable (Progress) throws -> Void = { _ in },
         committed: @Sendable (HomeStore.Committed) async throws -> Void = { _ in }
     ) async throws -> Int {
         var progress = done
