@@ -20,13 +20,6 @@ static inline bool row_hook_is_there(void) {
     return sqlite3_preupdate_hook && sqlite3_preupdate_old && sqlite3_preupdate_new;
 }
 
-/// The first column of the row that is inserted, changed or deleted, for a table without row ids.
-static inline long long row_hook_first_column(struct sqlite3 *db, bool is_insertion) {
-    struct sqlite3_value *value = 0;
-    int code = is_insertion ? sqlite3_preupdate_new(db, 0, &value) : sqlite3_preupdate_old(db, 0, &value);
-    return code == 0 && value ? sqlite3_value_int64(value) : 0;
-}
-
 /// Reads an integer of the row as it becomes, or as it was; whether that could be read.
 static inline bool row_hook_integer(struct sqlite3 *db, int column, bool is_new, long long *integer) {
     struct sqlite3_value *value = 0;

@@ -194,6 +194,9 @@ struct SelectionHolds: Sendable, Hashable {
         return holds
     }
 
+    /// Whether devices are chosen by their model or address.
+    var namesDevices: Bool { devices != nil }
+
     /// Whether every reading is selected.
     var isOfAll: Bool { kinds == nil && users == nil && devices == nil }
 

@@ -14,7 +14,7 @@ struct DeviceHolds: Sendable, Hashable {
         /// When each device was first met, in seconds.
         let firstContacts: [Int64: Int64]
         /// Whether devices are ignored by their model or address.
-        fileprivate let namesDevices: Bool
+        let namesDevices: Bool
 
         init(_ db: Database) throws {
             consents = try ConsentWords(db)
@@ -30,11 +30,8 @@ struct DeviceHolds: Sendable, Hashable {
     private var cutoffs: [Int64: Int64]
     private let consents: ConsentHolds
     private var selection: SelectionHolds
-    /// How many days before the first contact with its device a reading may have been measured; nil: any number.
-    private let backfillDays: Int?
-    private let enabled: Int64
-    /// Whether devices are chosen, or ignored, by their model or address.
-    let namesDevices: Bool
+    /// nil: a reading may be however old.
+    private let backfill: Backfill?
 
     init(_ db: Database, _ destination: DestinationKey) throws {
         guard let known = try ReadingStore.destinations(db).first(where: { $0.key == destination }) else {
@@ -48,25 +45,35 @@ struct DeviceHolds: Sendable, Hashable {
         ignored = common.ignored
         let rule = try ReadingStore.rule(db, of: destination.name)
         selection = try SelectionHolds(db, rule.selection)
-        namesDevices = common.namesDevices || rule.selection.devices != nil
-        let days = try rule.backfillDays ?? ReadingStore.backfillDays(db)
-        let enabled = destination.enabledAt?.seconds ?? .min
-        (backfillDays, self.enabled) = (days, enabled)
-        cutoffs = common.firstContacts.compactMapValues { Self.cutoff(days, $0, enabled) }
+        let backfill = try (rule.backfillDays ?? ReadingStore.backfillDays(db)).map {
+            Backfill(days: $0, enabled: destination.enabledAt?.seconds ?? .min)
+        }
+        self.backfill = backfill
+        cutoffs = backfill.map { common.firstContacts.mapValues($0.cutoff) } ?? [:]
     }
 
-    private static func cutoff(_ days: Int?, _ first: Int64, _ enabled: Int64) -> Int64? {
-        guard let days else { return nil }
-        let seconds = Int64(days).multipliedReportingOverflow(by: 86_400)
-        let cutoff = max(first, enabled).subtractingReportingOverflow(seconds.partialValue)
-        return seconds.overflow || cutoff.overflow ? .min : cutoff.partialValue
+    /// How old a reading may be.
+    private struct Backfill: Sendable, Hashable {
+        /// Days before the first contact with its device.
+        let days: Int
+        /// When the destination was first enabled, in seconds.
+        let enabled: Int64
+
+        func cutoff(_ first: Int64) -> Int64 {
+            let seconds = Int64(days).multipliedReportingOverflow(by: 86_400)
+            let cutoff = max(first, enabled).subtractingReportingOverflow(seconds.partialValue)
+            return seconds.overflow || cutoff.overflow ? .min : cutoff.partialValue
+        }
     }
+
+    /// Whether devices are chosen by their model or address.
+    var namesDevices: Bool { selection.namesDevices }
 
     /// The same where devices were first met then, in seconds.
     func meeting(_ firsts: [Int64: Int64?]) -> DeviceHolds {
         var holds = self
         for (device, first) in firsts {
-            holds.cutoffs[device] = first.flatMap { Self.cutoff(backfillDays, $0, enabled) }
+            holds.cutoffs[device] = first.flatMap { backfill?.cutoff($0) }
         }
         return holds
     }

@@ -16,6 +16,7 @@ struct HoldRules: Sendable, Hashable {
     private let isSyncEnabled: Bool
     private let sources: [Key: Hold?]
     private var firstContacts: [Int64: Int64]
+    private let ignoresDevices: Bool
     private(set) var devices: [DestinationKey: DeviceHolds] = [:]
     private var manual: Set<DestinationKey> = []
     private var unknown: [DestinationKey: Set<UnknownResource>] = [:]
@@ -29,7 +30,7 @@ struct HoldRules: Sendable, Hashable {
         let known = try ReadingStore.destinations(db)
         destinations = known
         let common = try DeviceHolds.Common(db)
-        firstContacts = common.firstContacts
+        (firstContacts, ignoresDevices) = (common.firstContacts, common.namesDevices)
         for destination in known {
             devices[destination.key] = try DeviceHolds(db, destination, common)
             if heedsMode, try ReadingStore.rule(db, of: destination.name).isManual { manual.insert(destination.key) }
@@ -58,7 +59,7 @@ struct HoldRules: Sendable, Hashable {
     }
 
     /// Whether devices are chosen, or ignored, by their model or address.
-    var nameDevices: Bool { devices.values.contains(where: \.namesDevices) }
+    var nameDevices: Bool { ignoresDevices || devices.values.contains(where: \.namesDevices) }
 
     /// Heeds when devices were first met, by their rows and in seconds.
     ///

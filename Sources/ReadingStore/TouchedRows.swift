@@ -104,7 +104,10 @@ final class TouchedRows: @unchecked Sendable {
         guard let context, let table else { return }
         let rows = Unmanaged<TouchedRows>.fromOpaque(context).takeUnretainedValue()
         if strcmp(table, "outbox") == 0 {
-            rows.touch(reading: row_hook_first_column(db, operation == SQLITE_INSERT))
+            // Without row ids, the first column is the reading.
+            var reading: Int64 = 0
+            _ = row_hook_integer(db, 0, operation == SQLITE_INSERT, &reading)
+            rows.touch(reading: reading)
         } else if strcmp(table, "reading") == 0 {
             rows.touch(reading: key)
             if newKey != key { rows.touch(reading: newKey) }
