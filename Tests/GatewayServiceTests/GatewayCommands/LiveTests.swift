@@ -27,7 +27,7 @@ import Testing
         let watching = Task {
             try await bench.run(.device(.watch(types: ["heart_rate", "hrv"], window: 30)), output: output)
         }
-        #expect(await eventually { output.data.count == 3 })
+        try #require(await eventually { output.data.count == 3 })
         #expect(output.data[0].contains(#""kind":"heart_rate""#) && output.data[0].contains(#""rr_ms":[1000.00]"#))
         #expect(output.data[0].contains(#""id":null"#) && output.data[0].contains(#""model":"generic_heart_rate""#))
         #expect(output.data[2].contains(#""excluded":"no_value""#))
@@ -48,9 +48,14 @@ import Testing
             try await bench.run(.device(.watch(types: ["heart_rate"], window: 30)), output: output)
         }
         #expect(await eventually { bench.gateway.recorded.hasListeners })
-        try await bench.run(.device(.record(RecordOperation(addresses: ["C0:00:00:00:18:0D"], seconds: 1))))
-        #expect(await eventually { output.data.count == 4 })
-        #expect(output.data[..<3].allSatisfy { $0.contains(#""id":null"#) })
+        let recording = Task {
+            try await bench.run(.device(.record(RecordOperation(addresses: ["C0:00:00:00:18:0D"]))))
+        }
+        try #require(await eventually { output.data.count == 3 })
+        #expect(output.data.allSatisfy { $0.contains(#""id":null"#) })
+        recording.cancel()
+        _ = try? await recording.value
+        try #require(await eventually { output.data.count == 4 }, "\(output.data)")
         #expect(output.data[3].contains(#""series":[{"#), "\(output.data)")
         watching.cancel()
         _ = try? await watching.value
