@@ -11,6 +11,7 @@ rows nor writes JSON.
 import datetime
 import os
 import pathlib
+import re
 import sqlite3
 import statistics
 import sys
@@ -25,6 +26,7 @@ FLATNESS, CLOSENESS = 1.5, 3.0
 # What is asked of a start alone.
 START = 1.2
 IDLE = "written in an idle minute"
+SENSORS = "storing a reading of a sensor that was renumbered every two weeks"
 # A month's figures are compared with those of the month before: a store needs both.
 MONTH = 200_000
 
@@ -121,6 +123,7 @@ def bare_insert(path):
 
 def measure(binary, fill, folder, size):
     state = filled(fill, folder, size)
+    took = re.search(r"took ([0-9.]+) µs", (state / "filled").read_text())
     secret = state / "secret"
     secret.write_text("a-secret-of-the-benchmark\n")
     secret.chmod(0o600)
@@ -202,6 +205,9 @@ def measure(binary, fill, folder, size):
         found[IDLE] = written() - before
         print(f"# {size}: {found[IDLE]} bytes written in an idle minute", file=sys.stderr, flush=True)
     found["adding a reading"] = (*adding, bare_insert(store))
+    if took:
+        # By the fill itself, in its last days: a day's readings in one commit.
+        found[SENSORS] = (float(took[1]) / 1_000_000, None, None)
     octets = sum(each.stat().st_size for each in state.glob("readings.sqlite*"))
     count = sqlite3.connect(f"file:{store}?mode=ro", uri=True).execute("SELECT count(*) FROM reading").fetchone()[0]
     print(f"# {size}: {octets} bytes on disk, {octets / count:.0f} a reading", file=sys.stderr, flush=True)
@@ -209,7 +215,9 @@ def measure(binary, fill, folder, size):
 
 
 def milliseconds(seconds):
-    return "–" if seconds is None else f"{seconds * 1000:.1f}" if seconds < 0.1 else f"{seconds * 1000:,.0f}"
+    if seconds is None:
+        return "–"
+    return f"{seconds * 1000:.3f}" if seconds < 0.001 else f"{seconds * 1000:.1f}" if seconds < 0.1 else f"{seconds * 1000:,.0f}"
 
 
 def main():

@@ -10,7 +10,6 @@ usual: the time that passes is the disk's as well.
 VACUUM INTO copies pages one after the other. What changes or removes rows where they are is shown beside a bare loop, too, that does
 nothing else to rows (through Python's sqlite3, a thousand in a commit): to BARE of them, from which the time for all is reckoned.
 """
-import contextlib
 import os
 import pathlib
 import re
@@ -100,26 +99,12 @@ def bare(store, statements, share=1.0):
 
 
 def former(store):
-    """Makes the store one of the version before: the place of a pruned reading has a row for each destination, and the rules
-    of all devices are lines of a setting."""
+    """Makes the store one of the version before, without the indexes of renumbered readings."""
     database = sqlite3.connect(store, isolation_level=None)
-    database.execute("PRAGMA legacy_alter_table = ON")
     database.execute("BEGIN")
-    database.execute("DROP INDEX pruned_place_timestamp")
-    database.execute("ALTER TABLE pruned_place RENAME TO newer")
-    with contextlib.closing(sqlite3.connect(f"file:{ROOT}/Fixtures/stores/24/readings.sqlite?immutable=1", uri=True)) as fixture:
-        table, index = (fixture.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()[0]
-                        for name in ("pruned_place", "pruned_place_timestamp"))
-    database.execute(table)
-    database.execute(
-        "INSERT INTO pruned_place SELECT identity, d.key, provider, type, timestamp, delivered_at FROM newer JOIN destination AS d "
-        "ON block = d.key >> 5 AND destinations >> (d.key & 31) & 1 ORDER BY identity, d.key")
-    database.execute("DROP TABLE newer")
-    database.execute(index)
-    database.execute("INSERT INTO setting SELECT 'judged.devices', group_concat(key || ' ' || judged_by, char(10)) FROM device "
-                     "WHERE judged_by <> '' HAVING count(*) > 0")
-    database.execute("ALTER TABLE device DROP COLUMN judged_by")
-    database.execute("DELETE FROM grdb_migrations WHERE identifier LIKE '25 %'")
+    database.execute("DROP INDEX reading_renumbered")
+    database.execute("DROP INDEX pruned_renumbered")
+    database.execute("DELETE FROM grdb_migrations WHERE identifier LIKE '26 %'")
     database.execute("COMMIT")
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()

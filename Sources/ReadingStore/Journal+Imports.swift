@@ -46,6 +46,7 @@ extension Journal {
             try forgetStoredFrame()
             return .repeated(id)
         }
+        if sample.originalID != nil { try noteImportedIDs() }
         let row = try keep(frame, .record)
         let (_, made) = try insert(
             record, frame, as: row, id: id, clash: 0, time: sample.time.resolved, context: sample.context)
@@ -199,16 +200,15 @@ extension Journal {
         let list = devices.map(String.init).joined(separator: ", ")
         let select: PreparedStatement
         if let sequence = measurement.sequence {
-            // The epochs of a device are few, and each is a step into the index.
             select = try PreparedStatement(
                 db,
                 """
-                WITH RECURSIVE epoch(number) AS (
-                    VALUES (0) UNION ALL SELECT number + 1 FROM epoch
-                    WHERE number < (SELECT max(sequence_epoch) FROM reading WHERE device IN (\(list)) AND sequence IS NOT NULL))
                 SELECT key FROM reading INDEXED BY reading_sequence
-                WHERE device IN (\(list)) AND sequence_epoch IN (SELECT number FROM epoch) AND sequence = ?1
-                    AND base_time = ?2 AND kind = ?3 ORDER BY key
+                WHERE device IN (\(list)) AND sequence_epoch = 0 AND sequence = ?1 AND base_time = ?2 AND kind = ?3
+                UNION ALL SELECT key FROM reading INDEXED BY reading_renumbered
+                WHERE device IN (\(list)) AND base_time = ?2 AND sequence = ?1 AND sequence IS NOT NULL AND sequence_epoch > 0
+                    AND kind = ?3
+                ORDER BY key
                 """)
             select.bind(1, Int64(sequence))
             select.bind(2, measurement.baseTime.secondsSinceEpoch)

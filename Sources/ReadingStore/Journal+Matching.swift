@@ -140,17 +140,68 @@ extension Journal {
             }
         }
         // Without a trustworthy time two measurements could agree in number and value by chance.
-        guard epoch > 0, earlier.sequence != nil, earlier.baseTime != nil else { return nil }
-        for past in (0..<epoch).reversed() {
-            let id = identity(of: earlier, frame, epoch: past, clash: 0)
-                .id(device: contact.identity, kind: earlier.value.kind)
-            if let found = try reading(id), [earlier, record].contains(found.reading.record),
-                found.reading.excluded != .implausibleTime
-            {
-                return .existing(found.key, found.reading)
-            }
-            if case .same? = try pruned?.find(id, earlier) { return .pruned(id) }
+        guard epoch > 0, earlier.sequence != nil, let baseTime = earlier.baseTime else { return nil }
+        for past in try pastEpochs(holding: baseTime, record.baseTime ?? baseTime) {
+            if let found = try found(earlier, as: record, frame, inPast: past) { return found }
         }
+        assert(
+            (try? !(0..<epoch).contains { try found(earlier, as: record, frame, inPast: $0) != nil }) ?? true,
+            "an earlier epoch has the record, unnoticed")
+        return nil
+    }
+
+    /// The earlier epochs that may have a numbered record with one of two base times, the newest first.
+    ///
+    /// A sensor that begins its numbers anew every two weeks has hundreds of epochs after ten years, and its readings of this
+    /// moment are in one of them. The first is always one of them: most devices have no other, and no index has their readings.
+    ///
+    /// A row has the device, the epoch and the number that its id is made of, and one of the two base times, where this gateway gave
+    /// the id to a device with an address. Otherwise each epoch is one that may have it.
+    private func pastEpochs(holding baseTime: WallTime, _ other: WallTime) throws -> [Int] {
+        guard !hasImportedIDs, contact.identity != nil else { return (0..<epoch).reversed() }
+        let select = try PreparedStatement(db, Self.pastEpochsSQL)
+        select.bind(1, contact.device)
+        select.bind(2, baseTime.secondsSinceEpoch)
+        select.bind(3, other.secondsSinceEpoch)
+        select.bind(4, Int64(epoch))
+        defer { select.reset() }
+        var epochs: [Int] = []
+        while try select.next() { epochs.append(Int(select.int(0))) }
+        return epochs + [0]
+    }
+
+    static let pastEpochsSQL =
+        ["reading", "pruned"].map { table in
+            """
+            SELECT sequence_epoch FROM \(table) INDEXED BY \(table)_renumbered
+            WHERE device = ?1 AND base_time IN (?2, ?3) AND sequence IS NOT NULL AND sequence_epoch > 0 AND sequence_epoch < ?4
+            """
+        }.joined(separator: " UNION ") + " ORDER BY sequence_epoch DESC"
+
+    /// Indexes what has a number in another epoch than a device's first. Whether another gateway gave ids was not noted before: it
+    /// may have, where anything was imported.
+    static func indexRenumbered(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE INDEX reading_renumbered ON reading (device, base_time) WHERE sequence IS NOT NULL AND sequence_epoch > 0;
+                CREATE INDEX pruned_renumbered ON pruned (device, base_time) WHERE sequence IS NOT NULL AND sequence_epoch > 0;
+                """)
+        let imported = "SELECT EXISTS (SELECT 1 FROM device WHERE model = ? AND address IS NULL)"
+        if try Bool.fetchOne(db, sql: imported, arguments: [ImportedSample.model]) ?? false {
+            try ReadingStore.set(db, importedIDs, lines: ["1"])
+        }
+    }
+
+    /// What has the id that a record had in an earlier epoch, if it is that record.
+    private func found(_ earlier: Record, as record: Record, _ frame: Frame, inPast past: Int) throws -> Match? {
+        let id = identity(of: earlier, frame, epoch: past, clash: 0)
+            .id(device: contact.identity, kind: earlier.value.kind)
+        if let found = try reading(id), [earlier, record].contains(found.reading.record),
+            found.reading.excluded != .implausibleTime
+        {
+            return .existing(found.key, found.reading)
+        }
+        if case .same? = try pruned?.find(id, earlier) { return .pruned(id) }
         return nil
     }
 

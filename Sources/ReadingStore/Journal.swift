@@ -11,6 +11,8 @@ struct Journal {
     let holds: HoldRules
     /// The rows that stand for what came out of other programs' data; empty for most stores.
     let imports: [Int64]
+    /// Whether readings may have ids that another gateway gave them.
+    private(set) var hasImportedIDs: Bool
     let numbers: RowNumbers
     let sealing: Sealing
     let rows: RowReader
@@ -35,7 +37,18 @@ struct Journal {
         statements = try JournalStatements(db)
         holds = memory.holds
         imports = memory.imports
+        hasImportedIDs = memory.hasImportedIDs
         self.numbers = numbers
+    }
+
+    /// The setting that says so, for good: such a reading stays when what it was imported from has gone.
+    static let importedIDs = "imported.ids"
+
+    /// Notes that readings have ids that another gateway gave them.
+    mutating func noteImportedIDs() throws {
+        guard !hasImportedIDs else { return }
+        try ReadingStore.set(db, Self.importedIDs, lines: ["1"])
+        hasImportedIDs = true
     }
 
     /// Stores one frame with all that follows from it, and adds what became of it: of a scan, of each of its records.

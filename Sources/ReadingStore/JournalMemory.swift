@@ -6,6 +6,8 @@ struct JournalMemory: Sendable {
     let holds: HoldRules
     /// The rows that stand for what came out of other programs' data.
     let imports: [Int64]
+    /// Whether readings may have ids that another gateway gave them.
+    let hasImportedIDs: Bool
     /// The number of the frame's row that comes next.
     let nextFrame: Int64
     /// The number of the reading's row, or of the change, that comes next.
@@ -16,6 +18,7 @@ struct JournalMemory: Sendable {
     init(of journal: Journal) {
         let numbers = journal.numbers
         (holds, imports) = (journal.holds, journal.imports)
+        hasImportedIDs = journal.hasImportedIDs
         nextFrame = numbers.frame
         nextReading = numbers.reading
         notedSecond = numbers.notedSecond
@@ -27,6 +30,7 @@ struct JournalMemory: Sendable {
         imports = try Int64.fetchAll(
             db.cachedStatement(sql: "SELECT key FROM device WHERE model = ? AND address IS NULL"),
             arguments: [ImportedSample.model])
+        hasImportedIDs = try !ReadingStore.lines(db, Journal.importedIDs).isEmpty
         nextFrame = try PreparedStatement(db, "SELECT max(key) + 1 FROM frame").firstInt() ?? 1
         nextReading = try Changes(db: db).newest() + 1
         notedSecond = try Changes(db: db).newestNotedSecond()

@@ -273,10 +273,11 @@ public final class ReadingStore: Sendable {
         let applied = try Schema.migrator.appliedIdentifiers(db)
         let due = Schema.rewriting.filter { !applied.contains($0.key) }
         guard !applied.isEmpty, !due.isEmpty else { return 0 }
-        let used = try usedBytes(db)
-        try DiskSpace.require(2 * used, at: parentDirectory(of: path))
+        let used = try Double(usedBytes(db))
+        let writes = due.values.reduce(0, +)
+        try DiskSpace.require(Int64(2 * min(writes, 1) * used), at: parentDirectory(of: path))
         try StoreFiles.sortBeside(db, in: parentDirectory(of: path))
-        return Int64(due.values.reduce(0, +) * Double(used))
+        return Int64(writes * used)
     }
 
     /// Waits for what is being written, closes the files and gives the store up: another may open it.

@@ -17,6 +17,7 @@ struct HostileSchemaTests {
             "DROP INDEX reading_time", "DROP TABLE consent", "ALTER TABLE reading ADD COLUMN x TEXT",
             "DROP TABLE setting; CREATE TABLE setting (name TEXT, value TEXT)",
             "DELETE FROM grdb_migrations WHERE identifier LIKE '8 %'", "DELETE FROM grdb_migrations",
+            "DROP INDEX reading_renumbered", "DELETE FROM grdb_migrations WHERE identifier LIKE '26 %'",
             "DROP TABLE grdb_migrations; CREATE VIEW grdb_migrations AS SELECT 1 AS identifier",
             "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE reading (x' WHERE name = 'reading'",
             "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'frame'",

@@ -422,6 +422,8 @@ enum FormerSchema {
             sql: """
                 DROP TABLE outbox_batch;
                 DROP TABLE retraction;
+                DROP INDEX reading_renumbered;
+                DROP INDEX pruned_renumbered;
                 DROP INDEX outbox_timestamp;
                 DROP INDEX outbox_waiting;
                 DROP INDEX outbox_refused;
@@ -453,7 +455,7 @@ enum FormerSchema {
                 ALTER TABLE device DROP COLUMN judged_by;
                 DELETE FROM grdb_migrations WHERE identifier LIKE '11 %' OR identifier LIKE '13 %'
                         OR identifier LIKE '16 %' OR identifier LIKE '19 %' OR identifier LIKE '22 %'
-                        OR identifier LIKE '24 %' OR identifier LIKE '25 %'
+                        OR identifier LIKE '24 %' OR identifier LIKE '25 %' OR identifier LIKE '26 %'
                 """)
     }
 }

@@ -137,6 +137,44 @@ struct TakenOverTests {
         #expect(try await second.all().count <= 1)
     }
 
+    /// Begins a contact in which the meter has begun its numbers anew so often, and reads it.
+    private static func read(
+        _ harness: Harness, at start: String, begun times: Int, _ frames: [Frame] = glucose
+    ) async throws -> [String] {
+        var contact = try await harness.store.beginContact(
+            with: meter, at: Build.instant(start), clock: nil, batteryPercent: nil)
+        for _ in 0..<times { contact = try await harness.store.beginSequenceEpoch(in: contact) }
+        let outcomes = try await harness.store.append(frames, of: contact)
+        try await harness.store.endContact(contact, ContactSummary(isComplete: true, received: frames.count))
+        return outcomes.map(\.name)
+    }
+
+    @Test(
+        "promise 2: the other gateway began the meter's numbers anew more often, or less, and this one does so again",
+        arguments: [0, 1, 2, 3], [false, true])
+    func otherEpochs(_ own: Int, isPruned: Bool) async throws {
+        let first = try await Harness()
+        #expect(Set(try await Self.read(first, at: "2026-11-21T10:00:00Z", begun: 1)) == ["new"])
+        let second = try await Harness()
+        try await second.store.add(try await first.all().map { try Self.exported($0) })
+        if isPruned {
+            try await PruneTests.deliver(second.store)
+            #expect(try await second.store.prune(olderThan: .zero).readings == Self.glucose.count)
+        }
+        let ids = try await second.all().map(\.id)
+        let begun = try await Self.read(second, at: "2026-11-21T11:00:00Z", begun: own)
+        let isKnown = !isPruned || own >= 1
+        if isKnown { #expect(Set(begun) == [isPruned ? "repeated" : "revised"]) }
+        let known = try await second.all().map(\.id)
+        if isKnown { #expect(known == ids) }
+        for minute in 1...3 {
+            let again = try await Self.read(second, at: "2026-11-21T11:0\(minute):00Z", begun: minute - 1)
+            #expect(Set(again) == ["repeated"], "\(minute)")
+        }
+        #expect(try await second.all().map(\.id) == known)
+        #expect(try await second.store.verify().isEmpty)
+    }
+
     @Test("a value that is another under the same number stays another")
     func clash() async throws {
         let first = try await Harness()

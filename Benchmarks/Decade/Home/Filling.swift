@@ -3,7 +3,7 @@ import ReadingStore
 
 /// The filling of a store with a home's days, in commits that are large but that a gateway also has after a day out of
 /// reach of its sensors.
-public struct Filling {
+public struct Filling: Sendable {
     private let filled: HomeStore
     private let home: Home
     private let days: Int
@@ -46,11 +46,15 @@ public struct Filling {
     ///   - done: what is stored.
     ///   - report: called now and then with how far it is.
     ///   - ended: called after each day.
+    ///   - visiting: called in place of each visit, which it makes.
     ///   - committed: called after each commit that stores frames.
     /// - Returns: how many readings were stored.
     public func run(
         after done: Progress = Progress(), report: @Sendable (String) -> Void,
         ended: @Sendable (Progress) throws -> Void = { _ in },
+        visiting: @escaping @Sendable (Visit, @Sendable () async throws -> Int) async throws -> Int = {
+            try await $1()
+        },
         committed: @Sendable (HomeStore.Committed) async throws -> Void = { _ in }
     ) async throws -> Int {
         var progress = done
@@ -59,7 +63,9 @@ public struct Filling {
         let age = Int64(pruned + 1) * 86_400 - Int64(days) * 86_400 / 40
         for day in done.days..<max(days, done.days) {
             for visit in try home.visits(on: day, sensorsEvery: 1440) {
-                progress.readings += try await filled.keep(visit, keepsGrowing: false, committed: committed)
+                progress.readings += try await visiting(visit) {
+                    try await filled.keep(visit, keepsGrowing: false, committed: committed)
+                }
             }
             for entry in home.entries(on: day) { try await filled.keep(entry) }
             for place in Place.allCases where takes(place, on: day) {

@@ -64,7 +64,8 @@ public struct Home: Sendable {
     private static let meter = DeviceAddress(bits: 0xC0DE_0000_0003, kind: .random)
     private static let scale = DeviceAddress(bits: 0xC0DE_0000_0004, kind: .random)
     private static let strap = DeviceAddress(bits: 0xC0DE_0000_0005, kind: .random)
-    private static let transmitter = DeviceAddress(bits: 0xC0DE_0000_0006, kind: .random)
+    /// The sensor that stays the same device, and begins its numbers anew every two weeks.
+    public static let transmitter = DeviceAddress(bits: 0xC0DE_0000_0006, kind: .random)
     private static func disposable(_ number: Int) -> DeviceAddress {
         DeviceAddress(bits: 0xC0DE_0001_0000 + UInt64(number), kind: .random)
     }
