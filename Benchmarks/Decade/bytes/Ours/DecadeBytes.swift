@@ -29,7 +29,7 @@ enum DecadeBytes {
             let store = try await HomeStore(directory, at: home.start, encryption: .off())
             let plan = try Plan(path: arguments[2])
             let filling = try await Filling(store, home, days: filled)
-            _ = try await filling.run(report: { _ in }) { try plan.note($0) }
+            _ = try await filling.run(report: { _ in }, committed: { try plan.note($0) })
             try await settle(store, filling.places)
             try plan.beginDays()
             _ = try await live(store, home, filling.places, from: filled, days) {
