@@ -138,14 +138,12 @@ struct TakenOverTests {
     }
 
     /// Begins a contact in which the meter has begun its numbers anew so often, and reads it.
-    private static func read(
-        _ harness: Harness, at start: String, begun times: Int, _ frames: [Frame] = glucose
-    ) async throws -> [String] {
+    private static func read(_ harness: Harness, at start: String, begun times: Int) async throws -> [String] {
         var contact = try await harness.store.beginContact(
             with: meter, at: Build.instant(start), clock: nil, batteryPercent: nil)
         for _ in 0..<times { contact = try await harness.store.beginSequenceEpoch(in: contact) }
-        let outcomes = try await harness.store.append(frames, of: contact)
-        try await harness.store.endContact(contact, ContactSummary(isComplete: true, received: frames.count))
+        let outcomes = try await harness.store.append(glucose, of: contact)
+        try await harness.store.endContact(contact, ContactSummary(isComplete: true, received: glucose.count))
         return outcomes.map(\.name)
     }
 
