@@ -315,7 +315,7 @@ let package = Package(
             name: "HealthRelayCollector",
             dependencies: [
                 "FleetAuthority", "FleetCollector", "FleetDocuments", "FleetStore", "GatewaySettings", "HealthReadings",
-                crypto, logging, .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                "HelperProcesses", crypto, logging, .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -377,7 +377,7 @@ let package = Package(
         .testTarget(
             name: "ReadingImportTests", dependencies: ["ReadingImport", "HealthReadings"],
             exclude: ["read_export.py"], swiftSettings: settings),
-        tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
+        tests("ReadingStore", ["CLibCrypto", "HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
         tests("LocalAccess", ["LogLines", database, logging]),
         .target(
             name: "EmulatedPhone", dependencies: [crypto, nioCore, nioPosix, tls], path: "Tests/EmulatedPhone",

@@ -3,33 +3,34 @@ import Foundation
 import GatewayCommands
 import GatewaySettings
 import HealthReadings
+import HelperProcesses
 
 /// Ends the program with the right exit status and one clear line.
 enum Failure {
     static func exit(with error: any Error, arguments: [String]) -> Never {
-        if let stop = error as? ExitCode { Glibc.exit(stop.rawValue) }
-        if error is OutputClosed { Glibc.exit(0) }
+        if let stop = error as? ExitCode { ProcessEnd.now(stop.rawValue) }
+        if error is OutputClosed { ProcessEnd.now(0) }
         if let problem = Problem(describing: error) {
             report(problem, asJSON: arguments.contains("--json"))
-            Glibc.exit(problem.status.rawValue)
+            ProcessEnd.now(problem.status.rawValue)
         }
         let status = Healthrelay.exitCode(for: error)
         let message = Healthrelay.fullMessage(for: error)
         if status == .success {
             Terminal.data(Array((message + "\n").utf8))
-            Glibc.exit(0)
+            ProcessEnd.now(0)
         }
         guard status != .failure else {
             report(.unexpected(error), asJSON: arguments.contains("--json"))
-            Glibc.exit(Problem.ExitStatus.ourFault.rawValue)
+            ProcessEnd.now(Problem.ExitStatus.ourFault.rawValue)
         }
         guard arguments.contains("--json") else {
             Terminal.errorText(message)
-            Glibc.exit(Problem.ExitStatus.usage.rawValue)
+            ProcessEnd.now(Problem.ExitStatus.usage.rawValue)
         }
         report(
             Problem("usage", .usage, Healthrelay.message(for: error), hint: "see `healthrelay --help`"), asJSON: true)
-        Glibc.exit(Problem.ExitStatus.usage.rawValue)
+        ProcessEnd.now(Problem.ExitStatus.usage.rawValue)
     }
 
     static func report(_ problem: Problem, asJSON: Bool) {

@@ -1,5 +1,6 @@
 import Foundation
 import GatewaySettings
+import HelperProcesses
 import Synchronization
 import UnixSignals
 
@@ -44,7 +45,7 @@ enum Interruption {
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for await _ in signals {
-                    if interruption.raise() { Glibc.exit(Problem.ExitStatus.tryAgain.rawValue) }
+                    if interruption.raise() { ProcessEnd.now(Problem.ExitStatus.tryAgain.rawValue) }
                     work.cancel()
                 }
             }

@@ -8,6 +8,6 @@ enum Program {
         ProcessMemory.close()
         ProcessMemory.shareArenas()
         await Healthrelay.perform()
-        exit(0)
+        ProcessEnd.now(0)
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import HelperProcesses
 import Synchronization
 
 /// The two streams of the process: data on standard output, everything else on standard error.
@@ -9,7 +10,7 @@ enum Terminal {
     /// A reader that has gone (`| head`) ends the program quietly, as it does any filter.
     static func data(_ line: String) { data(Array((PrintableText.escaped(line) + "\n").utf8)) }
     /// Lines that come together, each with its end.
-    static func data(_ lines: [UInt8]) { if !write(PrintableText.escaped(lines), to: 1) { Glibc.exit(0) } }
+    static func data(_ lines: [UInt8]) { if !write(PrintableText.escaped(lines), to: 1) { ProcessEnd.now(0) } }
     static func error(_ line: String) { errorPart(PrintableText.escaped(line) + "\n") }
     /// A text of several lines of our own.
     static func errorText(_ text: String) { errorPart(PrintableText.escaped(text, keepsLines: true) + "\n") }

@@ -6,6 +6,7 @@ import FleetStore
 import Foundation
 import GatewaySettings
 import HealthReadings
+import HelperProcesses
 import Logging
 
 /// `healthrelay-collector`: the central end of a fleet of gateways.
@@ -31,7 +32,7 @@ struct Collector: AsyncParsableCommand {
         } catch {
             fail(error, asJSON: arguments.contains("--json"))
         }
-        Glibc.exit(0)
+        ProcessEnd.now(0)
     }
 
     private static func fail(_ error: any Error, asJSON: Bool) -> Never {
@@ -49,8 +50,8 @@ struct Collector: AsyncParsableCommand {
                 break
             }
             guard status != .success else {
-                print(fullMessage(for: error))
-                Glibc.exit(0)
+                Output.text(fullMessage(for: error))
+                ProcessEnd.now(0)
             }
             problem = Problem("usage", .usage, message(for: error), hint: "see `healthrelay-collector --help`")
         }
@@ -60,7 +61,7 @@ struct Collector: AsyncParsableCommand {
             Output.error("healthrelay-collector: " + problem.message)
             if let hint = problem.hint { Output.error("  → " + hint) }
         }
-        Glibc.exit(problem.status.rawValue)
+        ProcessEnd.now(problem.status.rawValue)
     }
 }
 
@@ -121,9 +122,11 @@ struct CommonOptions: ParsableArguments {
 enum Output {
     static func data(_ line: String) { write(line, .standardOutput) }
     static func error(_ line: String) { write(line, .standardError) }
+    /// A text of several lines of our own.
+    static func text(_ lines: String) { write(lines, .standardOutput, keepsLines: true) }
 
-    private static func write(_ line: String, _ file: FileHandle) {
-        try? file.write(contentsOf: Data((PrintableText.escaped(line) + "\n").utf8))
+    private static func write(_ line: String, _ file: FileHandle, keepsLines: Bool = false) {
+        try? file.write(contentsOf: Data((PrintableText.escaped(line, keepsLines: keepsLines) + "\n").utf8))
     }
 }
 

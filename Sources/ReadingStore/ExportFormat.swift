@@ -60,6 +60,7 @@ public enum ExportFormat {
                 OPENSSL_cleanse(&secret, secret.count)
                 OPENSSL_cleanse(&key, key.count)
             }
+            guard LibCrypto.isReady else { throw CryptoKitError.underlyingCoreCryptoError(error: 0) }
             let isDerived = secret.withUnsafeBytes { secret in
                 EVP_PBE_scrypt(
                     secret.baseAddress?.assumingMemoryBound(to: CChar.self), secret.count, salt, salt.count,

@@ -16,7 +16,7 @@ final class SealOpener: Sendable {
         let handle: OpaquePointer
 
         init(_ key: SymmetricKey) throws {
-            guard let handle = EVP_CIPHER_CTX_new() else {
+            guard LibCrypto.isReady, let handle = EVP_CIPHER_CTX_new() else {
                 throw StoreError.internalFault(detail: "libcrypto makes no context")
             }
             self.handle = handle

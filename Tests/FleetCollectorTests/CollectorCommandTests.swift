@@ -17,9 +17,12 @@ import Testing
         var errors: String
     }
 
-    private func run(_ arguments: String..., in directory: String) throws -> Result {
+    private func run(
+        _ arguments: String..., in directory: String, environment: [String: String]? = nil
+    ) throws -> Result {
         let process = Process()
         process.executableURL = Self.executable
+        if let environment { process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 } }
         process.arguments = arguments + ["--state-dir", directory]
         let (output, errors) = (Pipe(), Pipe())
         (process.standardOutput, process.standardError) = (output, errors)
@@ -53,6 +56,23 @@ import Testing
         #expect(try run("token", "gw1", "--revoke", in: directory).output == "0 tokens of gw1 withdrawn\n")
         let wrong = try run("token", "no good", "--json", in: directory)
         #expect(wrong.status == 64 && wrong.errors.contains("\"usage\""))
+    }
+
+    @Test("no library cleans up after what other threads may use")
+    func ending() throws {
+        // The dynamic linker says so in a file, which is named after the process.
+        let directory = SampleBatch.folder()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        let environment = ["LD_DEBUG": "files", "LD_DEBUG_OUTPUT": directory + "/linker"]
+        #expect(try run("gateways", in: directory, environment: environment).status == 0)
+        #expect(try run("--help", in: directory, environment: environment).output.contains("USAGE"))
+        #expect(try run("nonsense", in: directory, environment: environment).status == 64)
+        let said = try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasPrefix("linker.") }
+        #expect(said.count == 3)
+        for name in said {
+            let text = try String(contentsOfFile: directory + "/" + name, encoding: .utf8)
+            #expect(text.contains("calling init") && !text.contains("calling fini"))
+        }
     }
 
     @Test("what was put aside is listed with its reason, and nothing of its content")

@@ -1,4 +1,6 @@
+import CLibCrypto
 import Crypto
+import Foundation
 import Testing
 
 @testable import ReadingStore
@@ -12,6 +14,19 @@ struct SealOpenerTests {
     ) throws -> [UInt8]? {
         try box.withUnsafeBytes { box in try bound.withUnsafeBytes { try opener.open(box, authenticating: $0) } }
     }
+
+    #if os(Linux)
+        @Test("a process that opens seals can exit while its threads use libcrypto")
+        func exiting() async {
+            await #expect(processExitsWith: .exitCode(7)) {
+                _ = try SealOpenerTests.opened(
+                    SealOpenerTests.octets(28), bound: [], by: SealOpener(SymmetricKey(size: .bits256)))
+                // Called by libcrypto's own cleanup, first of all.
+                guard OPENSSL_atexit({ _exit(1) }) == 1 else { exit(2) }
+                exit(7)
+            }
+        }
+    #endif
 
     @Test("opens what Crypto has sealed, of every length")
     func lengths() throws {
