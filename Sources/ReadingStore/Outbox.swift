@@ -164,6 +164,8 @@ extension ReadingStore {
     }
 
     /// Has the server's copy of a reading sent again, at the same timestamp: what would be sent has changed.
+    ///
+    /// A reading that is excluded, or whose context is awaited, is not sent.
     public func requeue(_ id: ReadingID, at destination: DestinationKey = .vital) async throws {
         try await write(.requeue) { [sealing] db in
             for candidate in try sealing.candidates(for: id) {
@@ -171,6 +173,7 @@ extension ReadingStore {
                     sql: """
                         UPDATE outbox SET state = \(outbox: .waiting), revision = revision + 1, attempts = 0, words = NULL
                         WHERE reading = (SELECT key FROM reading WHERE id = ?) AND destination = ?
+                            AND state <> \(outbox: .withdrawn)
                         """, arguments: [candidate.data, destination.rawValue])
             }
         }

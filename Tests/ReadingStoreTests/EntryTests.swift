@@ -71,6 +71,21 @@ struct EntryTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    @Test("what is excluded, or awaits its context, is not sent again, whoever asks")
+    func requeued() async throws {
+        let harness = try await Harness(decoder: TestDecoder(awaitsSomeContexts: true))
+        let entry = try Self.entry()
+        try await harness.store.enter(entry)
+        try await harness.store.withdraw(entry.id)
+        let contact = try await harness.store.beginContact(
+            with: Build.device(), at: Build.instant("2026-11-21T09:59:00Z"), clock: nil, batteryPercent: 80)
+        _ = try await harness.store.append([Build.glucose(1, "2026-11-21T08:10:00")], of: contact)
+        for reading in try await harness.all() { try await harness.store.requeue(reading.id) }
+        #expect(try await harness.store.groupsWaiting().isEmpty)
+        #expect(try await harness.store.groupsAwaitingContext().map(\.count) == [1])
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
     @Test("a correction withdraws the former entry and names it", arguments: ["2026-11-21T08:00", "2026-11-21T09:00"])
     func corrected(_ time: String) async throws {
         let harness = try await Harness()

@@ -8,10 +8,16 @@ struct TestDecoder: FrameDecoding {
     var sensorHasStopped = false
     /// Takes the newest trend record for one of the sensor's age, as earlier versions did.
     var countsTrendFromAge = false
+    /// Awaits a context for every third record.
+    var awaitsSomeContexts = false
     /// The lowest glucose, in mg/dL, that the meter measures: a rule that another version may not have.
     var lowest: UInt16 = 0
 
     func rules(model: String?) -> String { lowest > 0 ? "from \(lowest)" : "" }
+
+    func awaitsContext(_ frame: Frame, model: String?) -> Bool {
+        awaitsSomeContexts && frame.format.rawValue == 0x2A18 && frame.ordinal % 3 == 0
+    }
 
     func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         if frame.format == .manualEntry { return DecodedFrame(manualEntry: frame.payload) }
