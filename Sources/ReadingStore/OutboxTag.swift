@@ -126,16 +126,19 @@ extension OutboxTag {
         select.bind(2, destination)
         guard try select.next() else { return }
         var (row, tag) = (OutboxTag(select), select.octets(OutboxTag.count - 1))
-        let holds = row.holds(select, sealing)
+        let (holds, timestamp) = (row.holds(select, sealing), row.timestamp)
         select.reset()
         change(&row)
         if holds { tag = try row.made(sealing) ?? [] }
+        // With the timestamp SQLite would write its places in the indexes anew, also where it is what it was.
+        let isMoved = row.timestamp != timestamp
         let update = try PreparedStatement(
-            db, "UPDATE outbox SET timestamp = ?, tag = ? WHERE reading = ? AND destination = ?")
-        update.bind(1, row.timestamp)
-        update.bind(2, octets: tag.isEmpty ? nil : tag)
-        update.bind(3, reading)
-        update.bind(4, destination)
+            db, "UPDATE outbox SET tag = ?3\(isMoved ? ", timestamp = ?4" : "") WHERE reading = ?1 AND destination = ?2"
+        )
+        update.bind(1, reading)
+        update.bind(2, destination)
+        update.bind(3, octets: tag.isEmpty ? nil : tag)
+        if isMoved { update.bind(4, row.timestamp) }
         try update.run()
     }
 }

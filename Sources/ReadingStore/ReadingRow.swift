@@ -66,6 +66,17 @@ enum ReadingRow {
         try update.run()
     }
 
+    /// Writes what of a row is under a key, sealed under the newest one.
+    ///
+    /// SQLite writes a row's places anew in each index of a column that is named, also where nothing of it differs.
+    static func seal(_ db: Database, _ reading: StoredReading, _ sealing: Sealing) throws {
+        let update = try PreparedStatement(db, "UPDATE reading SET id = ?, content = ? WHERE key = ?")
+        update.bind(1, reading.columns.id)
+        update.bind(2, octets: try sealing.blob(of: reading))
+        update.bind(3, reading.key)
+        try update.run()
+    }
+
     /// Changes a row: its columns and its content are sealed together again, and what waits of it is bound to the same
     /// key.
     ///

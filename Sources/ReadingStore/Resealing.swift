@@ -211,7 +211,7 @@ extension ReadingStore {
         change.readings = readings.count
         for var reading in readings {
             reading.columns.id = try sealing.stored(reading.id)
-            try ReadingRow.write(db, reading, sealing)
+            try ReadingRow.seal(db, reading, sealing)
         }
         guard let last else { return nil }
         try resealQueue(db, after, last, sealing, &change)
@@ -224,23 +224,31 @@ extension ReadingStore {
     ) throws {
         let select = try PreparedStatement(
             db,
-            "SELECT reading, destination, words, tag FROM outbox WHERE reading > ? AND reading <= ? ORDER BY reading")
+            """
+            SELECT o.rowid, o.destination, o.words, \(OutboxTag.columns) FROM outbox AS o
+            WHERE o.reading > ? AND o.reading <= ? ORDER BY o.reading
+            """)
         select.bind(1, after)
         select.bind(2, last)
         defer { select.reset() }
         var words: [(reading: Int64, destination: Int64, text: String)] = []
-        var tags: [(reading: Int64, destination: Int64)] = []
+        var tags: [(row: Int64, octets: [UInt8])] = []
         while try select.next() {
-            let (reading, destination, blob) = (select.int(0), select.int(1), select.octets(2))
+            let (row, destination, blob, entry) = (
+                select.int(0), select.int(1), select.octets(2), OutboxTag(select, from: 3)
+            )
+            let reading = entry.reading
             let text = try change.read("words on reading \(reading)") {
                 try blob.isEmpty || Sealing.generation(of: blob) == sealing.current
                     ? nil : sealing.words(blob, on: reading, at: destination)
             }
             if let text { words.append((reading, destination, text)) }
-            let tag = select.octets(3)
-            // A tag that does not hold is kept, and so goes on being noticed.
+            let tag = select.octets(3 + OutboxTag.count - 1)
             let generation: UInt64? = tag.isEmpty ? 0 : try? Sealing.generation(of: tag)
-            if generation != sealing.current { tags.append((reading, destination)) }
+            // A tag that does not hold is kept, and so goes on being noticed.
+            if generation != sealing.current, entry.holds(select, from: 3, sealing) {
+                tags.append((row, try entry.made(sealing) ?? []))
+            }
         }
         let update = try PreparedStatement(db, "UPDATE outbox SET words = ? WHERE reading = ? AND destination = ?")
         for (reading, destination, text) in words {
@@ -250,7 +258,12 @@ extension ReadingStore {
             update.bind(3, destination)
             try update.run()
         }
-        for tag in tags { try OutboxTag.renew(db, reading: tag.reading, at: tag.destination, sealing) }
+        let renew = try PreparedStatement(db, "UPDATE outbox SET tag = ? WHERE rowid = ?")
+        for (row, octets) in tags {
+            renew.bind(1, octets: octets.isEmpty ? nil : octets)
+            renew.bind(2, row)
+            try renew.run()
+        }
     }
 
     /// Gives the frames and readings of a device to another: their seals are bound to the device they are of.
