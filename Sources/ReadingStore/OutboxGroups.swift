@@ -3,6 +3,12 @@ import HealthReadings
 import Synchronization
 
 extension OutboxGroup {
+    fileprivate init(_ target: ReadingTally.Target, _ part: ReadingTally.Held, held: Hold) throws {
+        self.init(
+            user: UserKey(rawValue: target.user), resource: try ReadingKind(code: target.resource),
+            provider: target.provider, count: part.count, oldest: Instant(seconds: part.oldest), held: held)
+    }
+
     fileprivate func isOfSameTarget(as other: OutboxGroup) -> Bool {
         user == other.user && resource == other.resource && provider == other.provider
     }
@@ -47,9 +53,10 @@ extension ReadingStore {
         let seconds = Self.seconds(in: range)
         // A key that has come back is noticed here: it is where delivery begins.
         if sealing.refusal != nil { try await openKeys() }
-        let commits = commitCount
+        let (commits, known) = (commitCount, HoldLookup(self))
         return try await read { [self] db in
-            let holds = try HoldRules(db, sealing, heedsMode: heedsMode)
+            // What is about to be delivered asks the database itself.
+            let holds = try heedsMode ? known.rules(db) : HoldRules(db, sealing, heedsMode: false)
             guard let known = holds.destinations.first(where: { $0.key == destination }) else {
                 throw StoreError.unknown("destination \(destination.rawValue)")
             }
@@ -118,8 +125,13 @@ extension ReadingStore {
 
     /// What is not delivered before its context has come, which may say that it is none of its kind.
     public func groupsAwaitingContext(at destination: DestinationKey = .vital) async throws -> [OutboxGroup] {
-        try await read { db in
-            try Row.fetchAll(
+        let (commits, holds) = (commitCount, HoldLookup(self))
+        return try await read { [self] db in
+            // What was withdrawn stays where it was: a walk along all of it is the longer the older the store is.
+            if let tally = try knownTally(db, holds.rules(db), at: commits) {
+                return try tally.groupsAwaitingContext(at: destination)
+            }
+            return try Row.fetchAll(
                 db,
                 sql: """
                     SELECT o.user, o.resource, o.provider, count(*), min(o.timestamp)
@@ -284,15 +296,22 @@ extension ReadingTally {
 
     /// What waits for its device's sake, whatever its source says.
     fileprivate func heldApart(at destination: DestinationKey) throws -> [OutboxGroup] {
-        let targets = held.keys.filter { $0.destination == destination.rawValue }
-            .sorted { ($0.user, $0.resource, $0.provider) < ($1.user, $1.resource, $1.provider) }
+        let targets = Self.sorted(held.keys, at: destination)
         return try DeviceHolds.order.flatMap { hold in
             try targets.compactMap { target in
-                guard let part = held[target]?[hold] else { return nil }
-                return OutboxGroup(
-                    user: UserKey(rawValue: target.user), resource: try ReadingKind(code: target.resource),
-                    provider: target.provider, count: part.count, oldest: Instant(seconds: part.oldest), held: hold)
+                try held[target]?[hold].map { try OutboxGroup(target, $0, held: hold) }
             }
         }
+    }
+
+    fileprivate func groupsAwaitingContext(at destination: DestinationKey) throws -> [OutboxGroup] {
+        try Self.sorted(awaitingContext.keys, at: destination).compactMap { target in
+            try awaitingContext[target].map { try OutboxGroup(target, $0, held: .awaitingContext) }
+        }
+    }
+
+    private static func sorted(_ targets: some Sequence<Target>, at destination: DestinationKey) -> [Target] {
+        targets.filter { $0.destination == destination.rawValue }
+            .sorted { ($0.user, $0.resource, $0.provider) < ($1.user, $1.resource, $1.provider) }
     }
 }

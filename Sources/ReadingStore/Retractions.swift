@@ -118,17 +118,33 @@ extension ReadingStore {
 
     /// How many readings a destination has that were excluded, replaced or erased here, and that it cannot take back.
     public func leftBehind(at destination: DestinationKey) async throws -> Int {
-        try await read { db in
-            try Int.fetchOne(
-                db,
-                sql: """
-                    SELECT (SELECT left_behind FROM destination WHERE key = ?1) + (
-                        SELECT count(*) FROM outbox AS o
-                        WHERE o.destination = ?1 AND o.state = \(outbox: .withdrawn) AND \(Self.isLeftBehind)) + (
-                        SELECT count(*) FROM retraction AS r JOIN destination AS d ON d.key = r.destination
-                        WHERE r.destination = ?1 AND d.state = \(destination: .removed))
-                    """, arguments: [destination.rawValue]) ?? 0
+        let (commits, holds) = (commitCount, HoldLookup(self))
+        return try await read { [self] db in
+            func number(_ sql: String) throws -> Int {
+                try Int.fetchOne(db, sql: sql, arguments: [destination.rawValue]) ?? 0
+            }
+            let gone = try number(
+                """
+                SELECT (SELECT left_behind FROM destination WHERE key = ?1) + (
+                    SELECT count(*) FROM retraction AS r JOIN destination AS d ON d.key = r.destination
+                    WHERE r.destination = ?1 AND d.state = \(destination: .removed))
+                """)
+            guard try mayHaveWithdrawn(db, destination, holds, at: commits) else { return gone }
+            return try gone
+                + number(
+                    """
+                    SELECT count(*) FROM outbox AS o
+                    WHERE o.destination = ?1 AND o.state = \(outbox: .withdrawn) AND \(Self.isLeftBehind)
+                    """)
         }
+    }
+
+    /// Whether a destination may have readings that were withdrawn here. Most never have one, and what was withdrawn before it was
+    /// delivered becomes more with the years.
+    private func mayHaveWithdrawn(
+        _ db: Database, _ destination: DestinationKey, _ holds: HoldLookup, at commits: Int
+    ) throws -> Bool {
+        try knownTally(db, holds.rules(db), at: commits)?.havingWithdrawn.contains(destination.rawValue) ?? true
     }
 
     /// The newest readings that are still stored here, were excluded after a destination got them, and that it cannot take
@@ -140,8 +156,10 @@ extension ReadingStore {
     /// - Throws: ``StoreError/limitOutOfRange(_:)``; ``lockedBecause`` if the key is missing.
     public func readingsLeftBehind(at destination: DestinationKey, limit: Int = 10) async throws -> [Reading] {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
-        return try await read { [sealing] db in
+        let (commits, holds) = (commitCount, HoldLookup(self))
+        return try await read { [self] db in
             try sealing.requireKeys()
+            guard try mayHaveWithdrawn(db, destination, holds, at: commits) else { return [] }
             let select = try PreparedStatement(
                 db,
                 """

@@ -41,14 +41,14 @@ extension ReadingStore {
     ///
     /// What was counted is remembered: only what changed since is counted anew.
     public func statistics(of destination: DestinationKey? = nil) async throws -> StoreStatistics {
-        let (commits, size) = (commitCount, octetsOnDisk())
+        let (commits, size, holds) = (commitCount, octetsOnDisk(), HoldLookup(self))
         if var known = statisticsKnown.withLock({ $0.at(commits).statistics[destination] }) {
             known.octetsOnDisk = size
             return known
         }
         let found = try await read { [self] db in
             func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql) ?? 0 }
-            let readings = try readingTally(db, at: commits)
+            let readings = try readingTally(db, holds.rules(db), at: commits)
             let frames = try frameTally(db, at: commits)
             let counts = destination.map { readings.places[$0.rawValue] ?? .init() } ?? readings.anywhere
             let pruned = try deliveriesOfPruned(db, of: destination, at: commits)

@@ -26,7 +26,7 @@ struct ReadingTally: StoreTally {
         var provider: String
     }
 
-    /// What is held whatever its source says.
+    /// What waits for one reason.
     struct Held: Sendable {
         var count = 0
         /// The oldest timestamp among them, in seconds.
@@ -105,6 +105,10 @@ struct ReadingTally: StoreTally {
     var held: [Target: [Hold: Held]] = [:]
     /// The oldest timestamp of what waits and is not held, in seconds, by target: only where something can be held.
     var oldestFree: [Target: Int64] = [:]
+    /// What is not delivered before its context has come.
+    var awaitingContext: [Target: Held] = [:]
+    /// Destinations that have a withdrawn reading, or may have it.
+    var havingWithdrawn: Set<Int64> = []
 
     mutating func add(_ other: ReadingTally) {
         kinds.merge(other.kinds, uniquingKeysWith: +)
@@ -116,6 +120,8 @@ struct ReadingTally: StoreTally {
         waiting.merge(other.waiting, uniquingKeysWith: +)
         held.merge(other.held) { $0.merging($1) { $0.plus($1) } }
         oldestFree.merge(other.oldestFree, uniquingKeysWith: min)
+        awaitingContext.merge(other.awaitingContext) { $0.plus($1) }
+        havingWithdrawn.formUnion(other.havingWithdrawn)
     }
 
     init() {}
@@ -132,8 +138,9 @@ struct ReadingTally: StoreTally {
         let outbox = try PreparedStatement(
             db,
             """
-            SELECT reading, destination, state, delivered_at, user, resource, provider, timestamp FROM outbox
-            WHERE reading BETWEEN ? AND ? ORDER BY reading
+            SELECT reading, destination, state, delivered_at, user, resource, provider, timestamp,
+                handed_over_at IS NOT NULL
+            FROM outbox WHERE reading BETWEEN ? AND ? ORDER BY reading
             """)
         for statement in [rows, outbox] {
             statement.bind(1, keys.lowerBound)
@@ -149,11 +156,12 @@ struct ReadingTally: StoreTally {
             let (key, device, user) = (rows.int(0), rows.int(2), rows.int(4))
             let isOwn = rows.int(5) == 0 || rows.int(5) == 1 && !rules.shared.contains(device)
             run.take(kind: rows.int(1), device: device, user: user, isOwn: isOwn, into: &self)
-            excluded += Int(rows.int(3))
+            let isExcluded = rows.int(3) != 0
+            if isExcluded { excluded += 1 }
             var (states, delivery): (OutboxStates, Int64?) = ([], nil)
             while isMore, outbox.int(0) <= key {
                 if outbox.int(0) == key {
-                    let taken = course.take(outbox, device, into: &self)
+                    let taken = course.take(outbox, device, isExcluded: isExcluded, into: &self)
                     states.formUnion(taken.states)
                     delivery = max(delivery ?? .min, taken.delivery ?? .min)
                     run.places[outbox.int(1), default: Counts()].add(taken.own, taken.ownDelivery)
@@ -216,7 +224,9 @@ struct ReadingTally: StoreTally {
             var delivery: Int64?
         }
 
-        mutating func take(_ row: PreparedStatement, _ device: Int64, into tally: inout ReadingTally) -> Taken {
+        mutating func take(
+            _ row: PreparedStatement, _ device: Int64, isExcluded: Bool, into tally: inout ReadingTally
+        ) -> Taken {
             let (place, state, deliveredAt) = (row.int(1), OutboxStates(of: row.int(2)), row.optionalInt(3))
             tally.places[place, default: Counts()].add(state, deliveredAt)
             if state == .waiting {
@@ -233,6 +243,10 @@ struct ReadingTally: StoreTally {
                         oldestFree = min(oldestFree, timestamp)
                     }
                 }
+            }
+            if state == .withdrawn {
+                if deliveredAt != nil || row.int(8) != 0 { tally.havingWithdrawn.insert(place) }
+                if !isExcluded { tally.awaitingContext[Target(row), default: Held()].add(row.int(7)) }
             }
             var taken = Taken(own: state, ownDelivery: deliveredAt)
             if !rules.removed.contains(place) { (taken.states, taken.delivery) = (state, deliveredAt) }
@@ -252,19 +266,25 @@ struct ReadingTally: StoreTally {
 extension ReadingStore {
     /// How the readings stand, counted anew where something has changed.
     ///
-    /// - Parameter commits: how many commits there were before `db` began to read.
-    func readingTally(_ db: Database, _ holds: HoldRules? = nil, at commits: Int) throws -> ReadingTally {
+    /// - Parameters:
+    ///   - holds: why readings wait, where that is known; it is asked for where something has changed.
+    ///   - commits: how many commits there were before `db` began to read.
+    func readingTally(
+        _ db: Database, _ holds: @autoclosure () throws -> HoldRules? = nil, at commits: Int
+    ) throws -> ReadingTally {
         if let sum = countedReadings.withLock({ $0.sum(at: commits) }) { return sum }
-        let rules = try presentRules(db, holds)
+        let rules = try presentRules(db, holds())
         return try tally(db, "reading", countedReadings, rules, at: commits) { try ReadingTally(db, $0, rules) }
     }
 
     /// ``readingTally(_:_:at:)`` where little has to be counted anew. `nil` where nothing was counted, or much has changed since: the
     /// rules, or most readings.
-    func knownTally(_ db: Database, _ holds: HoldRules? = nil, at commits: Int) throws -> ReadingTally? {
+    func knownTally(
+        _ db: Database, _ holds: @autoclosure () throws -> HoldRules? = nil, at commits: Int
+    ) throws -> ReadingTally? {
         if let sum = countedReadings.withLock({ $0.sum(at: commits) }) { return sum }
         guard countedReadings.withLock(\.isBegun) else { return nil }
-        let rules = try presentRules(db, holds)
+        let rules = try presentRules(db, holds())
         let isNear = countedReadings.withLock { $0.edition(of: rules) != nil && $0.changedBlocks <= 16 }
         guard isNear else { return nil }
         return try tally(db, "reading", countedReadings, rules, at: commits) { try ReadingTally(db, $0, rules) }
@@ -358,6 +378,7 @@ private struct OutboxStates: OptionSet {
     static let waiting = OutboxStates(of: OutboxState.waiting.rawValue)
     static let delivered = OutboxStates(of: OutboxState.delivered.rawValue)
     static let refused = OutboxStates(of: OutboxState.refused.rawValue)
+    static let withdrawn = OutboxStates(of: OutboxState.withdrawn.rawValue)
 
     init(rawValue: Int64) { self.rawValue = rawValue }
     init(of state: Int64) { rawValue = 1 << state }

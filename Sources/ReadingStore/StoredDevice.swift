@@ -45,16 +45,25 @@ extension ReadingStore {
     func devices(_ db: Database, at commits: Int) throws -> [(key: Int64, device: StoredDevice)] {
         let (cache, people) = (DeviceCache(db, sealing), PeopleCache(db, sealing))
         let counts = try readingsByDevice(db, at: commits)
+        func newest(in table: String) -> String {
+            """
+            (SELECT sequence FROM \(table) INDEXED BY \(table)_sequence
+                WHERE device = d.key AND sequence_epoch = d.sequence_epoch AND sequence IS NOT NULL
+                ORDER BY sequence DESC LIMIT 1)
+            """
+        }
         let rows = try PreparedStatement(
             db,
             """
-            SELECT key, is_paired, is_proven, last_seen, battery_percent, sequence_epoch, is_barred, user FROM device
-            WHERE last_seen IS NOT NULL OR paired_at IS NOT NULL ORDER BY key
+            SELECT key, is_paired, is_proven, last_seen, battery_percent, sequence_epoch, is_barred, user,
+                \(newest(in: "reading")), \(newest(in: "pruned"))
+            FROM device AS d WHERE last_seen IS NOT NULL OR paired_at IS NOT NULL ORDER BY key
             """)
         defer { rows.reset() }
         var devices: [(key: Int64, device: StoredDevice)] = []
         while try rows.next() {
             let (key, epoch) = (rows.int(0), Int(rows.int(5)))
+            let last = [rows.optionalInt(8), rows.optionalInt(9)].compactMap(\.self).max()
             let epochs = try ClockEpochs(db, device: key, zone: nil)
             let device = StoredDevice(
                 description: try cache.description(key), addresses: try Self.addresses(db, device: key),
@@ -63,7 +72,7 @@ extension ReadingStore {
                 batteryPercent: rows.optionalInt(4).map { UInt8(truncatingIfNeeded: $0) },
                 clock: epochs.newest,
                 driftPartsPerMillion: epochs.driftPartsPerMillion,
-                lastSequence: try Self.newestRecord(db, device: key, epoch: epoch)?.sequence,
+                lastSequence: last.map { UInt16(truncatingIfNeeded: $0) },
                 sequenceEpoch: epoch, readings: counts[key] ?? 0,
                 user: try rows.optionalInt(7).map { try people.name($0) ?? "" })
             devices.append((key, device))

@@ -38,13 +38,13 @@ final class Harness: Sendable {
     @discardableResult
     func contact(
         _ groups: [Frame]..., device: DeviceDescription = Build.device(), at start: String = "2026-11-21T09:59:00Z",
-        clock: ClockReading? = nil
+        clock: ClockReading? = nil, isComplete: Bool = true
     ) async throws -> [FrameOutcome] {
         let contact = try await store.beginContact(
             with: device, at: Build.instant(start), clock: clock, batteryPercent: 80)
         var outcomes: [FrameOutcome] = []
         for frames in groups { outcomes += try await store.append(frames, of: contact) }
-        try await store.endContact(contact, ContactSummary(isComplete: true, received: outcomes.count))
+        try await store.endContact(contact, ContactSummary(isComplete: isComplete, received: outcomes.count))
         return outcomes
     }
 

@@ -21,6 +21,9 @@ struct TallyTests {
         var pages: [[ReadingID]] = []
         var toDeliver: [[OutboxGroup]] = []
         var newest: [[DeliveredReading]] = []
+        var awaitingContext: [[OutboxGroup]] = []
+        var leftBehind: [Int] = []
+        var newestLeftBehind: [[ReadingID]] = []
 
         init(_ store: ReadingStore) async throws {
             // Before anything was counted, a person's readings are looked for among all, and groups are asked of the outbox itself.
@@ -34,6 +37,9 @@ struct TallyTests {
             for place in try await store.destinations().map(\.key) {
                 toDeliver.append(try await store.groupsToDeliver(at: place))
                 newest.append(try await store.newestDelivered(at: place))
+                awaitingContext.append(try await store.groupsAwaitingContext(at: place))
+                leftBehind.append(try await store.leftBehind(at: place))
+                newestLeftBehind.append(try await store.readingsLeftBehind(at: place).map(\.id))
             }
             size = try await store.size().readings
             for user in try await store.users() {
@@ -88,6 +94,19 @@ struct TallyTests {
             canRetract: true)
     }
 
+    /// The first of each group that waits.
+    private static func waiting(
+        _ store: ReadingStore, at place: DestinationKey, _ limit: Int
+    ) async throws -> [OutboxID] {
+        var found: [OutboxID] = []
+        for group in try await store.groupsWaiting(at: place) {
+            found += try await store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: limit, at: place
+            ).map(\.id)
+        }
+        return found
+    }
+
     /// One of the things that happen to a store.
     static func step(_ harness: Harness, _ generator: inout SeededGenerator, _ number: Int) async throws {
         let store = harness.store
@@ -96,13 +115,7 @@ struct TallyTests {
         let place = try #require(places.randomElement(using: &generator))
         let at = Build.instant("2026-11-21T11:00:00Z").advanced(by: .seconds(number))
         func waiting(_ limit: Int) async throws -> [OutboxID] {
-            var found: [OutboxID] = []
-            for group in try await store.groupsWaiting(at: place.key) {
-                found += try await store.outboxBatch(
-                    user: group.user, resource: group.resource, provider: group.provider, limit: limit, at: place.key
-                ).map(\.id)
-            }
-            return found
+            try await Self.waiting(store, at: place.key, limit)
         }
         switch Int.random(in: 0..<20, using: &generator) {
         case 0...5:
@@ -114,7 +127,7 @@ struct TallyTests {
                     let day = 10 + number % 11
                     return Build.glucose(
                         number, "2026-11-\(day)T08:00:\(10 + number % 50)", 60 + number, ordinal: Int(number))
-                }, device: device)
+                }, device: device, isComplete: number % 4 > 0)
         case 6:
             // The person may be erased.
             guard try await store.user("white_bear") != nil else { return }
@@ -156,6 +169,18 @@ struct TallyTests {
                 _ = try await store.leaveOut([reading.id], reason: nil, by: "test")
             }
         }
+    }
+
+    /// Withdraws an entry that each destination has: none can take it back but a file.
+    private static func leaveBehind(_ store: ReadingStore, _ number: Int) async throws {
+        guard try await store.user("white_bear") != nil else { return }
+        let time = "2026-11-21T07:\(10 + number / 2)"
+        guard case .added(let reading) = try await store.enter(try EntryTests.entry("6.1", at: time)) else { return }
+        for place in try await store.destinations().map(\.key) {
+            try await store.acknowledge(
+                try await Self.waiting(store, at: place, 10_000), at: Build.instant("2026-11-21T11:00:00Z"))
+        }
+        try await store.withdraw(reading.id)
     }
 
     /// What a person has, walked along row by row.
@@ -213,12 +238,16 @@ struct TallyTests {
 
     @Test("whatever happens, what is remembered is what counting everything anew gives", arguments: 1...8)
     func remembered(_ seed: UInt64) async throws {
-        let harness = try await Harness()
+        let harness = try await Harness(decoder: TestDecoder(awaitsSomeContexts: true))
         try await Self.addFile(harness.store)
         var generator = SeededGenerator(seed: seed)
+        var (awaited, left) = (0, 0)
         for number in 0..<60 {
             try await Self.step(harness, &generator, number)
+            if number % 20 == 10 { try await Self.leaveBehind(harness.store, number) }
             let remembered = try await Counted(harness.store)
+            awaited += remembered.awaitingContext.joined().count
+            left += remembered.leftBehind.reduce(0, +)
             for user in try await harness.store.users().map(\.key) {
                 #expect(
                     try await harness.store.counts(of: user) == Self.walked(harness.store, user), "after step \(number)"
@@ -236,6 +265,7 @@ struct TallyTests {
             Self.forget(harness.store)
             #expect(try await Counted(harness.store) == remembered, "after step \(number)")
         }
+        #expect(awaited > 0 && left > 0)
         #expect(try await harness.store.verify().isEmpty)
     }
 
