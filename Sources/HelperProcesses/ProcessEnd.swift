@@ -1,6 +1,6 @@
 import Glibc
 
-/// How a program of ours ends.
+/// How the gateway and the collector end.
 public enum ProcessEnd {
     /// Ends this process at once, without what libraries registered for `exit`.
     ///

@@ -19,8 +19,12 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
             counted[number].map { $0.commits >= max(commits, touched[number] ?? 0) } ?? false
         }
 
-        mutating func keep(_ tallies: [Int64: Tally], at commits: Int) {
+        mutating func keep(_ tallies: [Int64: Tally], at commits: Int, sinceAllChanged: Int) {
             for (number, tally) in tallies { counted[number] = (tally, commits) }
+            // What has changed and was not met is empty now: it would count as changed for ever.
+            for (number, last) in touched where last <= commits && tallies[number] == nil && counted[number] != nil {
+                if !knows(number, sinceAllChanged: sinceAllChanged) { counted[number] = nil }
+            }
         }
     }
 
@@ -99,7 +103,7 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     /// Whether one changes: its rows will be counted again soon.
     func changes(_ number: Int64, at level: RowBlock.Level) -> Bool { levels[level.rawValue].touched[number] != nil }
 
-    /// Keeps what was counted.
+    /// Keeps what was counted: of everything that was not known.
     ///
     /// - Parameters:
     ///   - sum: of all.
@@ -116,6 +120,8 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
         if levels[part.rawValue].counted.count + counted[part].count > Self.mostParts {
             levels[part.rawValue].counted = [:]
         }
-        for level in RowBlock.Level.allCases { levels[level.rawValue].keep(counted[level], at: commits) }
+        for level in RowBlock.Level.allCases {
+            levels[level.rawValue].keep(counted[level], at: commits, sinceAllChanged: allTouched)
+        }
     }
 }

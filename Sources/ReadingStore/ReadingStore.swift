@@ -137,6 +137,8 @@ public final class ReadingStore: Sendable {
         self.decoder = decoder
         self.logger = logger
         self.now = now
+        // A destination's library may use it before the first row is opened.
+        _ = LibCrypto.isReady
         try StoreFiles.prepareDirectory(directory)
         lock = try StoreLock(path: directory + "/" + StoreFiles.lockName)
         do { try StoreFiles.removeLeftovers(in: directory) } catch {

@@ -129,22 +129,32 @@ extension ReadingStore {
                     SELECT count(*) FROM retraction AS r JOIN destination AS d ON d.key = r.destination
                     WHERE r.destination = ?1 AND d.state = \(destination: .removed))
                 """)
-            guard try mayHaveWithdrawn(db, destination, holds, at: commits) else { return gone }
-            return try gone
-                + number(
-                    """
-                    SELECT count(*) FROM outbox AS o
-                    WHERE o.destination = ?1 AND o.state = \(outbox: .withdrawn) AND \(Self.isLeftBehind)
-                    """)
+            guard let there = try withdrawnThere(db, destination, holds, at: commits) else {
+                return try gone
+                    + number(
+                        """
+                        SELECT count(*) FROM outbox AS o
+                        WHERE o.destination = ?1 AND o.state = \(outbox: .withdrawn) AND \(Self.isLeftBehind)
+                        """)
+            }
+            guard there > 0 else { return gone }
+            // What is asked back becomes less again.
+            let asked = try number(
+                """
+                SELECT count(*) FROM retraction AS r CROSS JOIN outbox AS o
+                    ON o.reading = r.reading AND o.destination = r.destination
+                WHERE r.destination = ?1 AND o.state = \(outbox: .withdrawn) AND \(Self.isThere)
+                """)
+            return gone + there - asked
         }
     }
 
-    /// Whether a destination may have readings that were withdrawn here. Most never have one, and what was withdrawn before it was
-    /// delivered becomes more with the years.
-    private func mayHaveWithdrawn(
+    /// How many readings that were withdrawn here a destination has, or may have; `nil` if that is not known without a walk along all
+    /// that was ever withdrawn.
+    private func withdrawnThere(
         _ db: Database, _ destination: DestinationKey, _ holds: HoldLookup, at commits: Int
-    ) throws -> Bool {
-        try knownTally(db, holds.rules(db), at: commits)?.havingWithdrawn.contains(destination.rawValue) ?? true
+    ) throws -> Int? {
+        try knownTally(db, holds.rules(db), at: commits).map { $0.withdrawnThere[destination.rawValue] ?? 0 }
     }
 
     /// The newest readings that are still stored here, were excluded after a destination got them, and that it cannot take
@@ -159,7 +169,7 @@ extension ReadingStore {
         let (commits, holds) = (commitCount, HoldLookup(self))
         return try await read { [self] db in
             try sealing.requireKeys()
-            guard try mayHaveWithdrawn(db, destination, holds, at: commits) else { return [] }
+            if try withdrawnThere(db, destination, holds, at: commits) == 0 { return [] }
             let select = try PreparedStatement(
                 db,
                 """
@@ -179,9 +189,12 @@ extension ReadingStore {
 
     /// The condition on a withdrawn row of `outbox AS o` that its destination has the reading and was not asked for it.
     private static let isLeftBehind = """
-        (o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL) AND NOT EXISTS (
+        \(isThere) AND NOT EXISTS (
             SELECT 1 FROM retraction WHERE reading = o.reading AND destination = o.destination)
         """
+
+    /// The condition on a row of `outbox AS o` that its destination has the reading, or may have it.
+    private static let isThere = "(o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL)"
 
     /// Notes that a destination has taken these back, or never had them.
     public func acknowledgeRetractions(_ keys: [RetractionKey]) async throws {

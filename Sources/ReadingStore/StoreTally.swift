@@ -107,8 +107,8 @@ struct ReadingTally: StoreTally {
     var oldestFree: [Target: Int64] = [:]
     /// What is not delivered before its context has come.
     var awaitingContext: [Target: Held] = [:]
-    /// Destinations that have a withdrawn reading, or may have it.
-    var havingWithdrawn: Set<Int64> = []
+    /// Withdrawn readings that a destination has, or may have, by destination.
+    var withdrawnThere: [Int64: Int] = [:]
 
     mutating func add(_ other: ReadingTally) {
         kinds.merge(other.kinds, uniquingKeysWith: +)
@@ -121,7 +121,7 @@ struct ReadingTally: StoreTally {
         held.merge(other.held) { $0.merging($1) { $0.plus($1) } }
         oldestFree.merge(other.oldestFree, uniquingKeysWith: min)
         awaitingContext.merge(other.awaitingContext) { $0.plus($1) }
-        havingWithdrawn.formUnion(other.havingWithdrawn)
+        withdrawnThere.merge(other.withdrawnThere, uniquingKeysWith: +)
     }
 
     init() {}
@@ -245,7 +245,7 @@ struct ReadingTally: StoreTally {
                 }
             }
             if state == .withdrawn {
-                if deliveredAt != nil || row.int(8) != 0 { tally.havingWithdrawn.insert(place) }
+                if deliveredAt != nil || row.int(8) != 0 { tally.withdrawnThere[place, default: 0] += 1 }
                 if !isExcluded { tally.awaitingContext[Target(row), default: Held()].add(row.int(7)) }
             }
             var taken = Taken(own: state, ownDelivery: deliveredAt)

@@ -366,6 +366,28 @@ struct TallyTests {
         #expect(!seen.isEmpty && seen.allSatisfy(\.self))
     }
 
+    @Test("a block that is empty now does not count as changed")
+    func emptied() {
+        func tally(_ count: Int) -> FrameTally {
+            var tally = FrameTally()
+            tally.count = count
+            return tally
+        }
+        var counted = CountedBlocks<FrameTally, Bool>()
+        var found = CountedBlocks<FrameTally, Bool>.Counted()
+        for number in Int64(0)..<20 { found[.block][number] = tally(1) }
+        counted.keep(found, sum: tally(20), true, at: 1)
+        counted.note(Set((Int64(0)..<19).map { $0 * 16 }), by: 2)
+        #expect(counted.changedBlocks == 19)
+        // Someone who began before that commit says nothing of what it has changed.
+        counted.keep(.init(), sum: tally(20), true, at: 1)
+        var left = CountedBlocks<FrameTally, Bool>.Counted()
+        left[.block][3] = tally(1)
+        counted.keep(left, sum: tally(2), true, at: 2)
+        #expect(counted.changedBlocks == 0)
+        #expect(counted.knows(3, at: .block) && counted.knows(19, at: .block) && !counted.knows(4, at: .block))
+    }
+
     @Test("a commit has only the blocks counted anew that it changed, and of them only the parts")
     func blocks() async throws {
         let harness = try await Harness()
