@@ -107,7 +107,7 @@ extension ReadingStore {
         let (commits, holds) = (commitCount, HoldLookup(self))
         return try await read(within: patience) { [self] db in
             let reader = try PageReader(
-                db, query, sealing, holds: holds, counts: countsOfKinds(db, query.user, at: commits))
+                db, query, sealing, holds: holds, counts: countsOfKinds(db, query.user, holds, at: commits))
             return try query.latest ? reader.latest(contents) : reader.page(after: cursor, contents)
         }
     }
@@ -128,9 +128,9 @@ extension ReadingStore {
         var (query, cursor) = (query, try query.cursor.map(PageCursor.init(text:)))
         let collected = Collected(contents)
         while true {
-            let commits = commitCount
+            let (commits, holds) = (commitCount, HoldLookup(self))
             let page = try await read(within: Self.queryPatience) { [self, query, cursor] db in
-                let counts = try countsOfKinds(db, query.user, at: commits)
+                let counts = try countsOfKinds(db, query.user, holds, at: commits)
                 return try PageReader(db, query, sealing, counts: counts).bare(after: cursor) { each in
                     try collected.change { contents in try each { add(&contents, $0) } }
                 }
@@ -143,8 +143,10 @@ extension ReadingStore {
 
     /// How many readings of each kind are certainly a person's, where it is known: whoever has few is not looked for among
     /// those of everybody else.
-    private func countsOfKinds(_ db: Database, _ user: UserKey?, at commits: Int) throws -> [Int64: Int]? {
-        guard let user, let tally = try knownTally(db, at: commits) else { return nil }
+    private func countsOfKinds(
+        _ db: Database, _ user: UserKey?, _ holds: HoldLookup, at commits: Int
+    ) throws -> [Int64: Int]? {
+        guard let user, let tally = try knownTally(db, holds.rules(db), at: commits) else { return nil }
         let counts = tally.people[user.rawValue]?.kinds ?? [:]
         // Of a kind that there is not, the row that has it is told of.
         return counts.keys.allSatisfy { (try? ReadingKind(code: $0)) != nil } ? counts : nil
