@@ -192,7 +192,7 @@ def measure(binary, fill, folder, size):
         frames = ("SELECT count(*) FROM frame", ())
         found["/metrics"] = (*measured(gateway, lambda: gateway.request("/metrics"), changed), bare(store, outbox, kinds, frames))
         found["doctor"] = (*measured(gateway, lambda: gateway.command("doctor", "--json", check=False), changed), None)
-        adding = measured(gateway, add, enough=2)
+        adding = measured(gateway, add, enough=5, most=600)
         # Everything above has ended: nothing is written but what the gateway writes by itself.
         time.sleep(5)
         idle = pathlib.Path(f"/proc/{gateway.pid}/io")
