@@ -19,9 +19,17 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
             counted[number].map { $0.commits >= max(commits, touched[number] ?? 0) } ?? false
         }
 
-        mutating func keep(_ tallies: [Int64: Tally], at commits: Int, sinceAllChanged: Int) {
-            for (number, tally) in tallies { counted[number] = (tally, commits) }
-            // What has changed and was not met is empty now: it would count as changed for ever.
+        /// Whether a reader that began behind so many commits sees of it what there is now.
+        func isSeen(_ number: Int64, from commits: Int) -> Bool { touched[number] ?? 0 <= commits }
+
+        mutating func keep(_ tallies: [Int64: Tally], at commits: Int) {
+            for (number, tally) in tallies where counted[number].map({ $0.commits <= commits }) ?? true {
+                counted[number] = (tally, commits)
+            }
+        }
+
+        /// Forgets what has changed and was not met: it is empty now, and would count as changed for ever.
+        mutating func forgetEmpty(besides tallies: [Int64: Tally], at commits: Int, sinceAllChanged: Int) {
             for (number, last) in touched where last <= commits && tallies[number] == nil && counted[number] != nil {
                 if !knows(number, sinceAllChanged: sinceAllChanged) { counted[number] = nil }
             }
@@ -88,11 +96,17 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
         return blocks.counted.keys.count { !blocks.knows($0, sinceAllChanged: allTouched) }
     }
 
-    /// What is known of one.
+    /// What is known of one, if that is what a reader sees.
     ///
-    /// - Parameter edition: of the rules that it is to be counted by.
-    func known(_ number: Int64, at level: RowBlock.Level, _ edition: Int?) -> Tally? {
-        self.edition == edition && knows(number, at: level) ? levels[level.rawValue].counted[number]?.tally : nil
+    /// - Parameters:
+    ///   - edition: of the rules that it is to be counted by.
+    ///   - commits: how many there were before the reader began: what others have counted since may be newer than what it reads.
+    func known(_ number: Int64, at level: RowBlock.Level, _ edition: Int?, from commits: Int) -> Tally? {
+        let numbered = levels[level.rawValue]
+        guard self.edition == edition, knows(number, at: level), allTouched <= commits,
+            numbered.isSeen(number, from: commits)
+        else { return nil }
+        return numbered.counted[number]?.tally
     }
 
     /// Whether no commit has changed one since it was counted.
@@ -103,13 +117,13 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     /// Whether one changes: its rows will be counted again soon.
     func changes(_ number: Int64, at level: RowBlock.Level) -> Bool { levels[level.rawValue].touched[number] != nil }
 
-    /// Keeps what was counted: of everything that was not known.
+    /// Keeps what was counted.
     ///
     /// - Parameters:
     ///   - sum: of all.
     ///   - commits: how many there were before it was counted.
     mutating func keep(_ counted: Counted, sum: Tally, _ rules: Rules, at commits: Int) {
-        self.sum = (sum, commits)
+        if self.sum.map({ $0.commits <= commits }) ?? true { self.sum = (sum, commits) }
         newestKept = max(newestKept, commits)
         if self.rules != rules {
             self.rules = rules
@@ -121,7 +135,10 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
             levels[part.rawValue].counted = [:]
         }
         for level in RowBlock.Level.allCases {
-            levels[level.rawValue].keep(counted[level], at: commits, sinceAllChanged: allTouched)
+            levels[level.rawValue].keep(counted[level], at: commits)
+            // Of parts there are many, and few are known.
+            guard level != part else { continue }
+            levels[level.rawValue].forgetEmpty(besides: counted[level], at: commits, sinceAllChanged: allTouched)
         }
     }
 }

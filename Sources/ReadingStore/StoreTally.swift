@@ -334,7 +334,8 @@ extension ReadingStore {
         defer { next.reset() }
         var fresh = CountedBlocks<Tally, Rules>.Counted()
         let edition = counted.withLock { $0.edition(of: rules) }
-        let sum = try tally(of: Int64.min...Int64.max, .region, next, counted, edition, into: &fresh, count)
+        let sum = try tally(
+            of: Int64.min...Int64.max, .region, next, counted, edition, into: &fresh, at: commits, count)
         counted.withLock { [fresh] in $0.keep(fresh, sum: sum, rules, at: commits) }
         return sum
     }
@@ -343,7 +344,8 @@ extension ReadingStore {
     private func tally<Tally: StoreTally, Rules: Hashable & Sendable>(
         of keys: ClosedRange<Int64>, _ level: RowBlock.Level, _ next: PreparedStatement,
         _ counted: borrowing Mutex<CountedBlocks<Tally, Rules>>, _ edition: Int?,
-        into fresh: inout CountedBlocks<Tally, Rules>.Counted, _ count: (ClosedRange<Int64>) throws -> Tally
+        into fresh: inout CountedBlocks<Tally, Rules>.Counted, at commits: Int,
+        _ count: (ClosedRange<Int64>) throws -> Tally
     ) throws -> Tally {
         var sum = Tally()
         var first = keys.lowerBound
@@ -352,13 +354,13 @@ extension ReadingStore {
             guard let key = try next.firstInt(), key <= keys.upperBound else { return sum }
             let number = level.number(of: key)
             let own = level.keys(number)
-            if let known = counted.withLock({ $0.known(number, at: level, edition) }) {
+            if let known = counted.withLock({ $0.known(number, at: level, edition, from: commits) }) {
                 sum.add(known)
             } else {
                 let isCounted = level == .block && !counted.withLock { $0.changes(number, at: level) }
                 let tally =
                     if let lower = level.lower, !isCounted {
-                        try self.tally(of: own, lower, next, counted, edition, into: &fresh, count)
+                        try self.tally(of: own, lower, next, counted, edition, into: &fresh, at: commits, count)
                     } else {
                         try count(own)
                     }

@@ -366,6 +366,24 @@ struct TallyTests {
         #expect(!seen.isEmpty && seen.allSatisfy(\.self))
     }
 
+    @Test("a reader is not given what was counted behind a commit that it does not see")
+    func older() {
+        var counted = CountedBlocks<FrameTally, Bool>()
+        var found = CountedBlocks<FrameTally, Bool>.Counted()
+        (found[.block][0], found[.block][1]) = (FrameTally(), FrameTally())
+        counted.note([16], by: 9)
+        counted.keep(found, sum: FrameTally(), true, at: 9)
+        let edition = counted.edition(of: true)
+        func isKnown(_ number: Int64, _ commits: Int) -> Bool {
+            counted.known(number, at: .block, edition, from: commits) != nil
+        }
+        #expect(isKnown(0, 8) && isKnown(0, 9) && isKnown(1, 9))
+        #expect(!isKnown(1, 8))
+        // And what it counts does not take the place of what is newer.
+        counted.keep(found, sum: FrameTally(), true, at: 8)
+        #expect(isKnown(1, 9) && counted.sum(at: 9) != nil)
+    }
+
     @Test("a block that is empty now does not count as changed")
     func emptied() {
         func tally(_ count: Int) -> FrameTally {
