@@ -22,6 +22,11 @@ public struct SensorTime: Sendable, Hashable {
         abs(scan.start.seconds - start.seconds) > Self.toleranceSeconds
     }
 
+    /// Whether a minute lies behind a scan, by more than what cutting to minutes explains.
+    public func isAfter(_ scannedAt: Instant, minute: UInt16) -> Bool {
+        start.advanced(bySeconds: Int64(minute) * 60) > scannedAt.advanced(bySeconds: Self.toleranceSeconds)
+    }
+
     /// When the record of a minute was made, and never after the scan that brought it: the start was cut to the minute
     /// by another scan than this, so that the newest record can come out up to 59 s late.
     public func instant(minute: UInt16, scannedAt: Instant) -> Instant {

@@ -20,13 +20,16 @@ public struct TimeResolution: Sendable {
     /// How far a clock may be off that counts as right: readings are a minute apart from what they tell of at most.
     private static let tolerance: Int64 = 120
 
-    /// The furthest that people set a clock back: across all time zones. Beyond that it was reset, and a record that can
-    /// have been made since by the new clock was.
+    /// How far a clock that was not moved with the user's may be off besides: people set it once, and it drifts.
+    private static let toleranceOfUnmoved: Int64 = 600
+
+    /// The furthest that people set a clock: across all time zones. Beyond that it was reset, and a record that can have
+    /// been made since by the new clock was.
     private static let largestSetting: Int64 = 26 * 3600
 
     private let zone: ZoneRules
     private let clock: ClockComparison?
-    private let earlier: EarlierClock?
+    private let earlier: [EarlierClock]
     private let unfollowed: UnfollowedChange?
 
     /// How a device's clock stood before it was reset, set, or lost its battery.
@@ -63,23 +66,29 @@ public struct TimeResolution: Sendable {
     /// - Parameters:
     ///   - zone: the user's zone at the contact.
     ///   - clock: the comparison of the device's clock epoch; nil where the clock cannot be read.
-    ///   - earlier: how the clock stood in the epoch before: a record may have been made in it and come only now.
+    ///   - earlier: how the clock stood before it was reset, set, or lost its battery, and before that, the newest first: a
+    ///     record may have been made then and come only now.
     ///   - unfollowed: the last change of the zone's that the clock was seen not to follow.
     public init(
-        zone: ZoneRules, clock: ClockComparison?, earlier: EarlierClock? = nil, unfollowed: UnfollowedChange? = nil
+        zone: ZoneRules, clock: ClockComparison?, earlier: [EarlierClock] = [], unfollowed: UnfollowedChange? = nil
     ) {
         self.zone = zone
         self.clock = clock
         self.unfollowed = unfollowed
-        self.earlier = clock.flatMap { clock in earlier.flatMap { Self.isBreak($0, clock, zone) ? $0 : nil } }
+        var newer = clock
+        self.earlier = earlier.filter { each in
+            guard let clock = newer, Self.isBreak(each.comparison, clock, zone) else { return false }
+            newer = each.comparison
+            return true
+        }
     }
 
-    /// Whether the clock was changed between two epochs; false where it ran on, and the user's zone changed.
-    private static func isBreak(_ earlier: EarlierClock, _ clock: ClockComparison, _ zone: ZoneRules) -> Bool {
+    /// Whether the clock was changed between two readings; false where it ran on, and the user's zone changed.
+    private static func isBreak(_ earlier: ClockComparison, _ later: ClockComparison, _ zone: ZoneRules) -> Bool {
         func shown(_ comparison: ClockComparison) -> Int64 {
             comparison.differenceSeconds + zone.offsetSeconds(at: comparison.readAt)
         }
-        return isBreak(from: shown(earlier.comparison), to: shown(clock))
+        return isBreak(from: shown(earlier), to: shown(later))
     }
 
     /// Whether a clock was reset, set, or lost its battery between two readings, as it does not run on from one to the
@@ -115,39 +124,58 @@ public struct TimeResolution: Sendable {
             } else {
                 try resolve(shown, by: clock, precedingInstant: precedingInstant)
             }
-        guard let earlier else { return now }
-        return try choose(
-            now, resolve(shown, by: earlier.comparison, precedingInstant: precedingInstant), earlier, receivedAt)
+        guard !earlier.isEmpty else { return now }
+        return choose(
+            now, try earlier.map { try resolve(shown, by: $0.comparison, precedingInstant: precedingInstant) },
+            unmoved(shown), receivedAt)
     }
 
-    /// Which of two clocks a record was made by: each is asked whether it can have been, at the instant it gives.
+    /// Which of the clocks a record was made by: each is asked whether it can have been, at the instant it gives.
     ///
-    /// Where both can, the newer is taken; where the clock was set back, so that it has shown the same times twice, the
-    /// doubt is said. A clock that was changed is never silently bridged.
+    /// The newest that can is taken. Where another can, too, nothing tells when it was changed, and the doubt is said. A clock
+    /// that was changed is never silently bridged.
+    ///
+    /// - Parameters:
+    ///   - before: what the earlier clocks give.
+    ///   - others: at which instants it may have been made besides.
     private func choose(
-        _ now: ResolvedTime, _ before: ResolvedTime, _ earlier: EarlierClock, _ receivedAt: Instant
+        _ now: ResolvedTime, _ before: [ResolvedTime], _ others: [Instant], _ receivedAt: Instant
     ) -> ResolvedTime {
-        guard let late = now.instant, let early = before.instant, late != early else { return now }
-        let canBeNow =
-            late >= earlier.comparison.readAt.advanced(bySeconds: -Self.tolerance)
-            && late <= receivedAt.advanced(bySeconds: Self.tolerance)
-        guard early <= earlier.changedBy.advanced(bySeconds: Self.tolerance) else { return now }
-        guard canBeNow else { return before }
-        guard let clock, clock.differenceSeconds < earlier.comparison.differenceSeconds,
-            late.seconds - early.seconds <= Self.largestSetting
-        else { return now }
-        var doubtful = now
-        let minutes = Int((abs(late.seconds - early.seconds) + 59) / 60)
-        doubtful.uncertaintyMinutes = max(minutes, now.uncertaintyMinutes ?? 0)
-        return doubtful
+        let ends = [receivedAt] + earlier.map(\.changedBy)
+        let begins = earlier.map { Optional($0.comparison.readAt) } + [nil]
+        var possible: [(instant: Instant, time: ResolvedTime)] = []
+        for (time, (begin, end)) in zip([now] + before, zip(begins, ends)) {
+            guard let instant = time.instant, instant <= end.advanced(bySeconds: Self.tolerance) else { continue }
+            if let begin, instant < begin.advanced(bySeconds: -Self.tolerance) { continue }
+            possible.append((instant, time))
+        }
+        guard let (instant, time) = possible.first else { return now }
+        let apart =
+            (possible.map(\.instant) + others).map { abs($0.seconds - instant.seconds) }
+            .filter { $0 <= Self.largestSetting }.max() ?? 0
+        var chosen = instant == now.instant ? now : time
+        if apart > 0 { chosen.uncertaintyMinutes = max(Int((apart + 59) / 60), chosen.uncertaintyMinutes ?? 0) }
+        return chosen
+    }
+
+    /// The instants at which earlier clocks showed a time, had they been set only some time after the user's clocks were
+    /// changed: one that was right before, and is when it is read again, has told nothing of the days between.
+    private func unmoved(_ deviceTime: WallTime) -> [Instant] {
+        earlier.compactMap { clock in
+            let offset = zone.offsetSeconds(at: clock.comparison.readAt)
+            let instant = Instant(
+                seconds: deviceTime.secondsSinceEpoch - offset - clock.comparison.correctionSeconds)
+            let isBetween = instant >= clock.comparison.readAt && instant <= clock.changedBy
+            return isBetween && zone.offsetSeconds(at: instant) != offset ? instant : nil
+        }
     }
 
     private func resolve(
         _ deviceTime: WallTime, by clock: ClockComparison?, precedingInstant: () throws -> Instant?
     ) rethrows -> ResolvedTime {
         let basis: TimeBasis = clock == nil ? .assumedZone : .corrected
-        if let instant = unchangedClock(deviceTime, clock) {
-            return ResolvedTime(instant: instant, basis: basis, clock: clock)
+        if let (instant, minutes) = unchangedClock(deviceTime, clock) {
+            return ResolvedTime(instant: instant, basis: basis, uncertaintyMinutes: minutes, clock: clock)
         }
         let correction = clock?.correctionSeconds ?? 0
         let wall = WallTime(secondsSinceEpoch: deviceTime.secondsSinceEpoch - correction)
@@ -183,17 +211,23 @@ public struct TimeResolution: Sendable {
         return instant >= unfollowed.since && instant <= unfollowed.until ? instant : nil
     }
 
-    /// The instant of a record made before a change of clocks that the device has not followed.
+    /// The instant of a record made before a change of clocks that the device has not followed, and how uncertain that is.
     ///
-    /// Its clock then differs from the user's by exactly the change, and that difference is no error of the record's
-    /// time: it was made when the device's clock and the user's agreed.
-    private func unchangedClock(_ deviceTime: WallTime, _ clock: ClockComparison?) -> Instant? {
-        guard let clock, clock.correctionSeconds != 0, abs(clock.correctionSeconds) <= Self.largestChangeOfClocks else {
+    /// Its clock then differs from the user's by the change, and that difference is no error of the record's time: it was
+    /// made when the device's clock and the user's agreed. Where it is minutes off besides, it may as well have been set
+    /// wrong, and the doubt is said.
+    private func unchangedClock(
+        _ deviceTime: WallTime, _ clock: ClockComparison?
+    ) -> (instant: Instant, uncertaintyMinutes: Int?)? {
+        guard let clock, clock.correctionSeconds != 0 else { return nil }
+        let offset = zone.offsetSeconds(at: clock.readAt)
+        let instant = Instant(seconds: deviceTime.secondsSinceEpoch - offset - clock.correctionSeconds)
+        let change = zone.offsetSeconds(at: instant) - offset
+        let error = abs(clock.correctionSeconds - change)
+        guard change != 0, abs(change) <= Self.largestChangeOfClocks, error <= Self.toleranceOfUnmoved else {
             return nil
         }
-        let fixedOffset = zone.offsetSeconds(at: clock.readAt) + clock.correctionSeconds
-        let instant = Instant(seconds: deviceTime.secondsSinceEpoch - fixedOffset)
-        return zone.offsetSeconds(at: instant) == fixedOffset ? instant : nil
+        return (instant, error <= Self.tolerance ? nil : Int(abs(change) / 60))
     }
 }
 

@@ -44,8 +44,10 @@ struct ClockEpochs {
         }
     }
 
-    /// The newest first, back to the one before the last break.
+    /// The newest first, back to the one before the oldest break.
     private let epochs: [Epoch]
+    /// The places of those that ended with a break, the newest first.
+    private let breaks: [Int]
 
     /// The epochs of a device that had begun in a contact.
     init(_ db: Database, device: Int64, contactAt start: Instant, zone: ZoneRules) throws {
@@ -53,15 +55,19 @@ struct ClockEpochs {
         let last = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT max(clock_read_at) FROM contact WHERE device = ? AND started_at = ?"),
             arguments: [device, start.microseconds])
-        try self.init(db, device: device, until: last ?? start.microseconds, zone: zone)
+        try self.init(db, device: device, until: last ?? start.microseconds, breaks: Self.mostBreaks, zone: zone)
     }
 
     /// The epochs of a device that had begun at an instant; where none is given, whenever they began.
     ///
     /// - Parameters:
     ///   - most: how many are looked back.
+    ///   - breaks: how many times it was reset, set, or lost its battery until no more are looked at.
     ///   - zone: the user's where the contact is gone that an epoch was seen in.
-    init(_ db: Database, device: Int64, until end: Int64 = .max, most: Int64 = Self.years, zone: ZoneRules?) throws {
+    init(
+        _ db: Database, device: Int64, until end: Int64 = .max, most: Int64 = Self.years, breaks: Int = 1,
+        zone: ZoneRules?
+    ) throws {
         let rows = try PreparedStatement(
             db,
             """
@@ -76,25 +82,27 @@ struct ClockEpochs {
         rows.bind(1, device)
         rows.bind(2, end)
         rows.bind(3, most)
-        var epochs: [Epoch] = []
+        var (epochs, found): ([Epoch], [Int]) = ([], [])
         while try rows.next() {
             let epoch = try Epoch(rows, zone)
+            if let newer = epochs.last, TimeResolution.isBreak(from: epoch.last, to: newer.first) {
+                found.append(epochs.count)
+            }
             epochs.append(epoch)
-            if epochs.count > 1, TimeResolution.isBreak(from: epoch.last, to: epochs[epochs.count - 2].first) { break }
+            if found.count == breaks { break }
         }
-        self.epochs = epochs
+        (self.epochs, self.breaks) = (epochs, found)
     }
 
     /// How many epochs are years of drift.
     private static let years: Int64 = 200
 
+    /// How many times a clock may have been reset or set, for a record that was made before to be placed: a battery that
+    /// was put in twice, and what the owner set then.
+    private static let mostBreaks = 4
+
     /// Where the clock ran on without a break: how many of the epochs, from the newest on.
-    private var unbroken: Int {
-        let breaks = epochs.indices.dropLast().first { place in
-            TimeResolution.isBreak(from: epochs[place + 1].last, to: epochs[place].first)
-        }
-        return breaks.map { $0 + 1 } ?? epochs.count
-    }
+    private var unbroken: Int { breaks.first ?? epochs.count }
 
     /// The newest comparison, with the wall of the zone that was the user's then; nil where the clock was never read.
     var newest: ClockComparison? { epochs.first?.newest }
@@ -102,12 +110,9 @@ struct ClockEpochs {
     /// How the clock stands; nil where it was never read.
     func comparison(in zone: ZoneRules) -> ClockComparison? { epochs.first?.comparison(in: zone) }
 
-    /// How the clock stood before it was last reset, set, or lost its battery; nil where it was not.
-    func beforeBreak(in zone: ZoneRules) -> TimeResolution.EarlierClock? {
-        let unbroken = unbroken
-        guard unbroken < epochs.count else { return nil }
-        return TimeResolution.EarlierClock(
-            epochs[unbroken].comparison(in: zone), changedBy: epochs[unbroken - 1].startedAt)
+    /// How the clock stood before each time that it was reset, set, or lost its battery, the newest first.
+    func beforeBreaks(in zone: ZoneRules) -> [TimeResolution.EarlierClock] {
+        breaks.map { TimeResolution.EarlierClock(epochs[$0].comparison(in: zone), changedBy: epochs[$0 - 1].startedAt) }
     }
 
     /// The last change of a zone's that the clock, read before and after, did not follow; nil where there is none.

@@ -95,7 +95,7 @@ struct ContactState: Sendable {
         }
         let epochs = try ClockEpochs(db, device: device, contactAt: startedAt, zone: zone)
         times = TimeResolution(
-            zone: zone, clock: epochs.comparison(in: zone), earlier: epochs.beforeBreak(in: zone),
+            zone: zone, clock: epochs.comparison(in: zone), earlier: epochs.beforeBreaks(in: zone),
             unfollowed: epochs.unfollowedChange(in: zone))
     }
 

@@ -62,13 +62,46 @@ extension ReadingStore {
     /// Sets aside the contacts that began after an instant: the gateway's clock was wrong when they did, and they prove
     /// nothing about it. Their readings, and those readings' times, stay as they are.
     ///
+    /// What else was noted in that future counts from now on, and not only once it has come: when a sensor that is read
+    /// again started, the user's time zone, when a destination was switched on. How a device's clock differed from the wrong
+    /// one is forgotten.
+    ///
     /// - Returns: how many contacts are set aside.
     public func setContactsAside(after instant: Instant) async throws -> Int {
-        try await write(.setting) { db in
+        let present = min(now(), instant)
+        return try await write(.setting) { db in
             let newest = try Int64.fetchOne(db, sql: "SELECT max(key) FROM contact") ?? 0
             try Self.set(db, Self.asideSetting, lines: [String(newest), String(instant.microseconds)])
+            try Self.bringBack(db, from: instant, to: present)
             return try Int.fetchOne(
                 db, sql: "SELECT count(*) FROM contact WHERE started_at > ?", arguments: [instant.microseconds]) ?? 0
+        }
+    }
+
+    /// Brings what was noted in the future back to the present.
+    private static func bringBack(_ db: Database, from instant: Instant, to present: Instant) throws {
+        let (after, now) = (instant.microseconds, present.microseconds)
+        try db.execute(sql: "DELETE FROM clock_epoch WHERE started_at > ?", arguments: [after])
+        try db.execute(
+            sql: "UPDATE clock_epoch SET difference = first_difference, read_at = started_at WHERE read_at > ?",
+            arguments: [after])
+        for (table, column) in [
+            // The next scan says when it started.
+            ("sensor_start", "scanned_at"), ("device", "last_seen"), ("device_address", "last_seen"),
+            ("destination", "enabled_at"),
+        ] {
+            try db.execute(
+                sql: "UPDATE \(table) SET \(column) = ? WHERE \(column) > ?", arguments: [now, after])
+        }
+        let zones = try Row.fetchAll(
+            db, sql: "SELECT user, zone, max(begins_at) FROM user_zone WHERE begins_at > ? GROUP BY user",
+            arguments: [after])
+        try db.execute(sql: "DELETE FROM user_zone WHERE begins_at > ?", arguments: [after])
+        for row in zones {
+            let (user, zone): (Int64, String) = (try row.value(0), try row.value(1))
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO user_zone (user, begins_at, zone) VALUES (?, ?, ?)",
+                arguments: [user, now, zone])
         }
     }
 

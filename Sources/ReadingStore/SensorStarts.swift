@@ -61,9 +61,11 @@ struct SensorStarts {
 
     /// When a record was made.
     func resolve(_ facts: SensorFacts, scannedAt: Instant) -> ResolvedTime {
-        guard let span = spans.last(where: { $0.fromMinute <= Int64(facts.minute) }) else {
+        guard var span = spans.last(where: { $0.fromMinute <= Int64(facts.minute) }), let newest = spans.last else {
             return ResolvedTime(instant: nil, basis: .unknown)
         }
+        // No record is younger than the scan that brings it: the start that says so was fixed under a wrong clock.
+        if span.time.isAfter(scannedAt, minute: facts.minute) { span = newest }
         return span.time.resolve(facts, scannedAt: scannedAt)
     }
 }

@@ -15,9 +15,11 @@ import Testing
         let times = TimeResolution(
             zone: zone,
             clock: ClockComparison(differenceSeconds: difference, readAt: try instant(readAt)),
-            earlier: .init(
-                ClockComparison(differenceSeconds: before, readAt: try instant(lastReadAt)),
-                changedBy: try instant(readAt)))
+            earlier: [
+                .init(
+                    ClockComparison(differenceSeconds: before, readAt: try instant(lastReadAt)),
+                    changedBy: try instant(readAt))
+            ])
         let record = Record(
             value: .glucose(GlucoseValue(concentration: nil)), sequence: 1, baseTime: WallTime(deviceTime),
             timeOffsetMinutes: offset)
@@ -51,10 +53,60 @@ import Testing
         #expect(old.instant == (try instant("2026-11-16T10:30:00Z")) && old.uncertaintyMinutes == nil)
     }
 
-    @Test("a clock that was set forward is placed by the newer comparison")
+    @Test("a clock that was set forward is placed by the newer comparison; when it was set nobody knows")
     func setForward() throws {
         let time = try resolve("2026-11-18T08:37:00", now: 2220, readAt: thursday, before: 0, lastReadAt: monday)
-        #expect(time.instant == (try instant("2026-11-18T07:00:00Z")) && time.uncertaintyMinutes == nil)
+        #expect(time.instant == (try instant("2026-11-18T07:00:00Z")) && time.uncertaintyMinutes == 37)
+        // By the old clock it lies before the contact that read that one, and still may have been made by it.
+        let old = try resolve("2026-11-16T10:20:00", now: 2220, readAt: thursday, before: 0, lastReadAt: monday)
+        #expect(old.instant == (try instant("2026-11-16T09:20:00Z")) && old.uncertaintyMinutes == nil)
+    }
+
+    @Test(
+        "promise 7: a clock that was right before a change of clocks and is after it says nothing of the days between",
+        arguments: [
+            // Contacts on 24 and 29 October; the change was on the 25th.
+            ("2026-10-24T12:00:00", "2026-10-24T10:00:00Z", nil as Int?),
+            ("2026-10-26T09:00:00", "2026-10-26T08:00:00Z", 60), ("2026-10-29T10:00:00", "2026-10-29T09:00:00Z", 60),
+        ])
+    func movedByHand(shown: String, expected: String, uncertainty: Int?) throws {
+        let time = try resolve(
+            shown, now: 0, readAt: "2026-10-29T09:30:00Z", before: 0, lastReadAt: "2026-10-24T09:00:00Z")
+        #expect(time.instant == (try instant(expected)) && time.uncertaintyMinutes == uncertainty)
+    }
+
+    @Test("a record is placed by whichever of several clocks can have made it, the newest first")
+    func severalClocks() throws {
+        let zone = try #require(berlin)
+        let (wednesday, tuesday) = ("2026-11-18T09:00:00Z", "2026-11-17T18:00:00Z")
+        func times(now: Int64, _ between: Int64, first: Int64) throws -> TimeResolution {
+            TimeResolution(
+                zone: zone, clock: ClockComparison(differenceSeconds: now, readAt: try instant(thursday)),
+                earlier: [
+                    .init(
+                        ClockComparison(differenceSeconds: between, readAt: try instant(wednesday)),
+                        changedBy: try instant(thursday)),
+                    .init(
+                        ClockComparison(differenceSeconds: first, readAt: try instant(monday)),
+                        changedBy: try instant(wednesday)),
+                ])
+        }
+        func time(_ shown: String, _ times: TimeResolution) throws -> ResolvedTime {
+            let record = Record(
+                value: .glucose(GlucoseValue(concentration: nil)), sequence: 1, baseTime: WallTime(shown))
+            return times.resolve(record, receivedAt: try instant(thursday)) { nil }
+        }
+        // Its battery was put in twice: both resets are in the past of no record.
+        let twice = try time("2026-11-17T08:00:00", times(now: reset - 90_000, reset, first: 0))
+        #expect(twice.instant == (try instant("2026-11-17T07:00:00Z")) && twice.uncertaintyMinutes == nil)
+        // It was 37 minutes fast, lost its time, and was set right in the contact that saw that.
+        let set = try times(now: 0, reset, first: 2220)
+        let old = try time("2026-11-17T19:37:00", set)
+        #expect(old.instant == (try instant(tuesday)) && old.uncertaintyMinutes == nil)
+        #expect(try time("2026-11-18T20:00:00", set).instant == (try instant("2026-11-18T19:00:00Z")))
+        // None of them can have made it.
+        let never = try time("2028-01-01T00:00:00", set)
+        #expect(never.instant == (try instant("2027-12-31T23:00:00Z")) && never.uncertaintyMinutes == nil)
     }
 
     @Test("a clock that ran on while its user's zone changed was not changed")

@@ -69,9 +69,9 @@ struct LimitTests {
                 for resolution in [
                     TimeResolution(zone: zone, clock: clock),
                     TimeResolution(
-                        zone: zone, clock: clock, earlier: .init(earlier, changedBy: .init(microseconds: 0))),
+                        zone: zone, clock: clock, earlier: [.init(earlier, changedBy: .init(microseconds: 0))]),
                     TimeResolution(
-                        zone: zone, clock: earlier, earlier: .init(clock, changedBy: .init(microseconds: .max))),
+                        zone: zone, clock: earlier, earlier: [.init(clock, changedBy: .init(microseconds: .max))]),
                 ] {
                     let record = Record(
                         value: .glucose(GlucoseValue(concentration: nil)), baseTime: wall, timeOffsetMinutes: .min)

@@ -151,16 +151,44 @@ struct TimeResolutionTests {
         #expect(time.instant == (try instant("2026-11-20T11:30:00Z")))
     }
 
-    @Test("a meter that has not followed the change of clocks keeps its summer records where they were")
-    func unchangedClock() throws {
-        let zone = try #require(ZoneRules.named("Europe/Berlin"))
-        let reading = ClockReading(
-            deviceTime: try wall("2026-11-20T14:00:03"), readAt: try instant("2026-11-20T12:00:00Z"))
-        let clock = ClockComparison(reading, zone: zone)
+    @Test(
+        "a meter that has not followed the change of clocks keeps its summer records where they were, as far as it is right",
+        arguments: [0, 3, 29, 31, -31, 60, -60, 119, -119, 150, 300, -300, 590, -590])
+    func unchangedClock(error: Int64) throws {
+        func times(_ difference: Int64, _ readAt: String) throws -> ClockComparison {
+            ClockComparison(differenceSeconds: difference, readAt: try instant(readAt))
+        }
+        let clock = try times(3600 + error, "2026-11-20T12:00:00Z")
         let summer = try resolve(try glucose("2026-10-01T08:00:00"), in: "Europe/Berlin", clock: clock)
-        #expect(summer.instant == (try instant("2026-10-01T06:00:00Z")))
+        let expected = try instant("2026-10-01T06:00:00Z").advanced(bySeconds: -error)
+        #expect(abs(try #require(summer.instant).seconds - expected.seconds) <= 30)
+        #expect(summer.uncertaintyMinutes == (abs(error) <= 120 ? nil : 60))
         let winter = try resolve(try glucose("2026-11-20T08:00:00"), in: "Europe/Berlin", clock: clock)
-        #expect(winter.instant == (try instant("2026-11-20T06:00:00Z")))
+        #expect(
+            winter.instant
+                == Instant(
+                    seconds: try wall("2026-11-20T07:00:00").secondsSinceEpoch - clock.correctionSeconds))
+        #expect(winter.uncertaintyMinutes == nil)
+        // Left in winter time, in summer.
+        let left = try times(-3600 + error, "2026-07-20T12:00:00Z")
+        let former = try resolve(try glucose("2026-03-01T08:00:00"), in: "Europe/Berlin", clock: left)
+        let then = try instant("2026-03-01T07:00:00Z").advanced(bySeconds: -error)
+        #expect(abs(try #require(former.instant).seconds - then.seconds) <= 30)
+        // Half an hour, on Lord Howe: summer time ends on 2026-04-05.
+        guard abs(error) <= 60 else { return }
+        let island = try times(1800 + error, "2026-06-20T12:00:00Z")
+        let warm = try resolve(try glucose("2026-03-20T08:00:00"), in: "Australia/Lord_Howe", clock: island)
+        let morning = try instant("2026-03-19T21:00:00Z").advanced(bySeconds: -error)
+        #expect(abs(try #require(warm.instant).seconds - morning.seconds) <= 30)
+    }
+
+    @Test(
+        "a clock that differs by more than a change of clocks and some minutes was set wrong, and moved with the user's"
+    )
+    func setWrong() throws {
+        let clock = ClockComparison(differenceSeconds: 3600 + 1200, readAt: try instant("2026-11-20T12:00:00Z"))
+        let summer = try resolve(try glucose("2026-10-01T08:00:00"), in: "Europe/Berlin", clock: clock)
+        #expect(summer.instant == (try instant("2026-10-01T04:40:00Z")) && summer.uncertaintyMinutes == nil)
     }
 
     @Test(

@@ -106,4 +106,67 @@ import Testing
             [Build.glucose(1, "2026-11-22T09:40:00", at: "2026-11-22T09:00:01Z")], at: "2026-11-22T09:00:00Z")
         #expect(try await time(harness, of: 1) == "2026-11-22T08:30:00Z")
     }
+
+    @Test("a clock that was reset twice, and cut both times, has its record of before placed by the clock of before")
+    func resetTwice() async throws {
+        let harness = try await Harness()
+        try await contact(harness, "2026-11-01T09:00:00Z", shows: "2026-11-01T10:00:00")
+        try await contact(harness, "2026-11-10T09:00:00Z", shows: "2020-01-01T00:30:00")
+        try await contact(
+            harness, "2026-11-20T09:00:00Z", shows: "2020-01-01T00:20:00",
+            [Build.glucose(1, "2026-11-05T08:00:00", at: "2026-11-20T09:00:01Z")])
+        #expect(try await time(harness, of: 1) == "2026-11-05T07:00:00Z")
+        #expect(try await harness.all().first?.excluded == nil)
+    }
+
+    @Test(
+        "promise 7: what was measured before a battery change keeps its clock, though the clock was set before it is read"
+    )
+    func setAfterReset() async throws {
+        let harness = try await Harness()
+        // 37 minutes fast; then its battery is changed, and the owner has it set, which reads it before and after.
+        try await contact(harness, "2026-11-01T09:00:00Z", shows: "2026-11-01T10:37:00")
+        for (instant, wall) in [
+            ("2026-11-10T09:00:00Z", "2000-01-01T00:05:00"), ("2026-11-10T09:00:05Z", "2026-11-10T10:00:05"),
+        ] {
+            try await contact(harness, instant, shows: wall)
+        }
+        try await contact(
+            harness, "2026-11-10T10:00:00Z", shows: "2026-11-10T11:00:00",
+            [
+                Build.glucose(1, "2026-11-05T08:37:00", at: "2026-11-10T10:00:01Z"),
+                Build.glucose(2, "2000-01-01T00:04:00", at: "2026-11-10T10:00:01Z"),
+                Build.glucose(3, "2026-11-10T10:30:00", at: "2026-11-10T10:00:01Z"),
+            ])
+        #expect(try await time(harness, of: 1) == "2026-11-05T07:00:00Z")
+        #expect(try await time(harness, of: 2) == "2026-11-10T08:59:00Z")
+        #expect(try await time(harness, of: 3) == "2026-11-10T09:30:00Z")
+    }
+
+    @Test("a clock that was compared while the gateway's was ahead tells nothing once that is known")
+    func setAside() async throws {
+        let harness = try await Harness()
+        // Two hours ahead: the meter is right, and seems to be slow.
+        try await contact(harness, "2026-11-21T12:00:00Z", shows: "2026-11-21T11:00:00")
+        _ = try await harness.store.setContactsAside(after: Build.instant("2026-11-21T10:02:00Z"))
+        #expect(try await harness.store.devices().first?.clock == nil)
+        try await contact(
+            harness, "2026-11-21T14:00:00Z", shows: "2026-11-21T15:00:00",
+            [Build.glucose(1, "2026-11-21T12:00:00", at: "2026-11-21T14:00:01Z")])
+        #expect(try await time(harness, of: 1) == "2026-11-21T11:00:00Z")
+        #expect(try await harness.all().first?.time.uncertaintyMinutes == nil)
+    }
+
+    @Test("a time zone that was chosen while the gateway's clock was ahead is in force once that is known")
+    func zoneInTheFuture() async throws {
+        let directory = Harness.newDirectory()
+        let ahead = try await Harness.open(directory, now: Build.instant("2030-01-01T00:00:00Z"))
+        try await ahead.setCurrentUser("white_bear", timeZone: "Asia/Kolkata")
+        try ahead.close()
+        let harness = try await Harness(directory)
+        _ = try await harness.store.setContactsAside(after: Build.instant("2026-11-21T12:02:00Z"))
+        try await harness.contact(
+            [Build.glucose(1, "2026-11-22T09:30:00", at: "2026-11-22T05:00:00Z")], at: "2026-11-22T05:00:00Z")
+        #expect(try await time(harness, of: 1) == "2026-11-22T04:00:00Z")
+    }
 }

@@ -421,6 +421,28 @@ struct JournalTests {
             ]) == ["in doubt", "2026-10-24T18:00:00Z"])
     }
 
+    @Test(
+        "promise 7: a clock that was moved between two contacts leaves in doubt what it may have made before or behind")
+    func movedBetween() async throws {
+        // Set forward by an hour on 3 April.
+        #expect(
+            try await times([
+                ("2026-04-01T07:00:00Z", 1, ["2026-04-01T07:30:00"]),
+                ("2026-04-04T07:00:00Z", 2, ["2026-04-02T07:00:00"]),
+            ]) == ["2026-04-01T06:30:00Z", "in doubt"])
+        // Moved by hand, some days behind the user's own clocks.
+        #expect(
+            try await times([
+                ("2026-10-24T07:00:00Z", 2, ["2026-10-23T09:00:00"]),
+                ("2026-10-29T07:00:00Z", 1, ["2026-10-24T20:00:00", "2026-10-26T09:00:00"]),
+            ]) == ["2026-10-23T07:00:00Z", "2026-10-24T18:00:00Z", "in doubt"])
+        #expect(
+            try await times([
+                ("2026-03-27T07:00:00Z", 1, []),
+                ("2026-04-03T07:00:00Z", 2, ["2026-03-28T08:00:00", "2026-03-31T07:00:00"]),
+            ]) == ["2026-03-28T07:00:00Z", "in doubt"])
+    }
+
     @Test("two addresses with one serial number and model are one device, and a re-read under either is a no-op")
     func joinedAddresses() async throws {
         let harness = try await Harness()

@@ -138,6 +138,26 @@ struct SensorTests {
         #expect(early <= Build.instant("2026-11-21T09:00:00Z"))
     }
 
+    @Test("a start that was fixed under a clock ahead of its time is corrected as soon as that is known")
+    func ahead() async throws {
+        let harness = try await Harness()
+        _ = try await scan(harness, age: 600, at: "2026-12-01T10:00:20Z")
+        _ = try await harness.store.setContactsAside(after: Build.instant("2026-11-21T12:02:00Z"))
+        _ = try await scan(harness, age: 1020, at: "2026-11-21T17:00:20Z")
+        let times = try await harness.all().reduce(into: [UInt16: Instant]()) { times, reading in
+            if let sensor = reading.record.sensor, reading.excluded == nil {
+                times[sensor.minute] = reading.time.instant
+            }
+        }
+        // The last is of a minute that the first scan had, too, and that is final only now.
+        for (minute, time) in [
+            (615, "10:15:00"), (750, "12:30:00"), (900, "15:00:00"), (1005, "16:45:00"), (600, "10:00:00"),
+        ] {
+            #expect(times[UInt16(minute)] == Build.instant("2026-11-21T\(time)Z"), "\(minute)")
+        }
+        #expect(times[599] == Build.instant("2026-12-01T09:59:00Z"))
+    }
+
     @Test(
         "a sensor whose age stands still proves no start: its records have no time, or the one of the start known before"
     )
