@@ -11,13 +11,16 @@ extension Gateway {
                 }))
     }
 
-    /// Lets go of what has become older than `store.keep` says and was delivered. While the clock is not trusted, or the store
-    /// is locked, nothing goes.
+    /// Lets go of what has become older than `store.keep` says and was delivered. Nothing goes while the store is locked, or
+    /// nothing speaks for the clock: what went under one that is ahead doesn't come back.
     ///
-    /// - Returns: what went.
-    package func thin() async throws -> [Thinning] {
+    /// - Returns: what went; nil where nothing could be let go of now.
+    package func thin() async throws -> [Thinning]? { try await thin(by: clock) }
+
+    func thin(by clock: GatewayClock) async throws -> [Thinning]? {
         let retention = retention
-        guard !retention.ages.isEmpty, store.lockedBecause == nil, await clockProblem() == nil else { return [] }
+        guard !retention.ages.isEmpty else { return [] }
+        guard store.lockedBecause == nil, await clock.isProven() else { return nil }
         return try await store.thin(retention)
     }
 }

@@ -9,6 +9,7 @@ struct RetentionService: Service {
     /// How long it waits after a start: whoever has just switched the gateway on wants other things of it.
     private static let delay: Duration = .seconds(300)
     private static let interval: Duration = .seconds(86_400)
+    private static let retry: Duration = .seconds(3600)
 
     let gateway: Gateway
     let logger: Logger
@@ -18,16 +19,17 @@ struct RetentionService: Service {
             var pause = Self.delay
             while (try? await Task.sleep(for: pause)) != nil {
                 do {
-                    for part in try await gateway.thin() {
+                    let parts = try await gateway.thin()
+                    for part in parts ?? [] {
                         logger.notice("let go of what is to be kept no longer", metadata: ["what": "\(part.line)"])
                     }
-                    pause = Self.interval
+                    pause = parts == nil ? Self.retry : Self.interval
                 } catch is CancellationError {
                     // What is left goes with the next start.
                 } catch {
                     let words = Problem(describing: error)?.message ?? "\(error)"
                     logger.error("what is to be kept no longer stays", metadata: ["error": "\(words)"])
-                    pause = .seconds(3600)
+                    pause = Self.retry
                 }
             }
         }

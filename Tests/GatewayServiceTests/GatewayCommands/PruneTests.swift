@@ -3,6 +3,7 @@ import Foundation
 import GatewaySettings
 import HealthReadings
 import ReadingStore
+import Synchronization
 import Testing
 
 @testable import GatewayCommands
@@ -47,6 +48,27 @@ import Testing
         #expect(statistics.delivered == 0 && statistics.frames == 0 && statistics.contacts == 0)
         #expect(try await bench.problem(ReadTests.read).message.contains("barred"))
         #expect(try await store.verify().isEmpty)
+        try await bench.stop()
+    }
+
+    @Test("nothing is let go of by a clock for which nothing speaks, however much it is trusted")
+    func provenClock() async throws {
+        let meter = try await ReadTests.paired()
+        let bench = try await GatewayBench(
+            .allCases[0], [meter],
+            settings: ["user.client_user_id": "white_bear", "sync.backfill_days": "36500", "store.keep": "glucose=1d"])
+        #expect(try await bench.lines(ReadTests.read).count == 5)
+        let store = bench.gateway.store
+        let group = try #require(try await store.groupsWaiting().first)
+        let batch = try await store.outboxBatch(
+            user: group.user, resource: group.resource, provider: group.provider, limit: 100)
+        try await store.acknowledge(batch.map(\.id), at: .systemClock)
+        let machine = GatewayClockTests.Machine()
+        let clock = machine.clock()
+        #expect(await clock.doubt() == nil)
+        #expect(try await bench.gateway.thin(by: clock) == nil)
+        machine.state.withLock { $0.isSynchronized = true }
+        #expect(try await bench.gateway.thin(by: clock)?.map(\.readings) == [5])
         try await bench.stop()
     }
 }
