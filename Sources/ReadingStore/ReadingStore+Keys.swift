@@ -5,6 +5,13 @@ import HealthReadings
 import Logging
 import Synchronization
 
+/// The keys that a transaction takes into use.
+private struct TakenKeys: Sendable {
+    var state: Sealing.State
+    /// What is wrong with the row of a person who waited for the key.
+    var problem: StoreError?
+}
+
 /// The keys: which are known, which rows are under them, and how they change.
 extension ReadingStore {
     /// The checks of keys that no row is under any more and that are to go from the file.
@@ -35,6 +42,13 @@ extension ReadingStore {
     func openKeys() async throws {
         let former = sealing.refusal
         try await takeKeys()
+        try await useTakenKeys(after: former)
+    }
+
+    /// Does what follows once the keys are known.
+    ///
+    /// - Parameter former: why they were not known before.
+    private func useTakenKeys(after former: StoreError?) async throws {
         if let refusal = sealing.refusal {
             if refusal != former { logger.error("\(refusal)", metadata: ["mend": "\(refusal.hint)"]) }
             return
@@ -62,20 +76,37 @@ extension ReadingStore {
         if former != nil { publishRemoval() }
     }
 
-    func takeKeys() async throws {
-        let (file, isOn, now) = (keyFile, encryption.isOn, now())
-        let (_, problem) = try await write(.setting) { [self] db in
-            let state = try Self.state(db, file, isOn: isOn)
-            guard state.refusal == nil else { return (state, nil as StoreError?) }
-            let sealing = Sealing(state)
-            if state.current > 0 { try PeopleTags(db: db, sealing: sealing).signUnnamed() }
-            // In this commit: no reading is stored for anybody before the people are who they are to be.
-            return (state, try waitingPeople.withLock(\.self).apply(db, sealing, now: now))
-        } committed: { [self] state, _ in
-            if state.refusal == nil { waitingPeople.withLock { $0 = WaitingPeople() } }
-            sealing.set(state)
+    /// Takes the keys of the file into use.
+    ///
+    /// - Parameter key: a new key, which the file gets first.
+    func takeKeys(adding key: SymmetricKey? = nil) async throws {
+        let taken = try await write(.setting) { [self] db -> TakenKeys in
+            // The file is changed in transactions only: of two changes at the same moment, one would lose its key.
+            if let key { try keyFile.replace(with: (keyFile.read() ?? []) + [key]) }
+            return try takeKeys(db)
+        } committed: { [self] taken in
+            use(taken)
         }
-        if let problem { logger.error("\(problem)", metadata: ["mend": "\(problem.hint)"]) }
+        report(taken)
+    }
+
+    private func takeKeys(_ db: Database) throws -> TakenKeys {
+        let state = try Self.state(db, keyFile, isOn: encryption.isOn)
+        guard state.refusal == nil else { return TakenKeys(state: state) }
+        let sealing = Sealing(state)
+        if state.current > 0 { try PeopleTags(db: db, sealing: sealing).signUnnamed() }
+        // In this commit: no reading is stored for anybody before the people are who they are to be.
+        let problem = try waitingPeople.withLock(\.self).apply(db, sealing, now: now())
+        return TakenKeys(state: state, problem: problem)
+    }
+
+    private func use(_ taken: TakenKeys) {
+        if taken.state.refusal == nil { waitingPeople.withLock { $0 = WaitingPeople() } }
+        sealing.set(taken.state)
+    }
+
+    private func report(_ taken: TakenKeys) {
+        if let problem = taken.problem { logger.error("\(problem)", metadata: ["mend": "\(problem.hint)"]) }
     }
 
     private static func state(_ db: Database, _ file: KeyFile, isOn: Bool) throws -> Sealing.State {
@@ -156,7 +187,10 @@ extension ReadingStore {
     /// The file has both from before the first row is sealed anew until after the last: where it is cut short, opening
     /// the store goes on with it, and so does calling this again, without another key.
     ///
-    /// - Parameter progress: called after each transaction.
+    /// One call at a time changes the key. A call during another one waits for it, is told of its progress and returns
+    /// what the other one has done. If the other one is stopped or fails, the call that waits goes on.
+    ///
+    /// - Parameter progress: called after each transaction, by a call that this one waits for, too.
     /// - Returns: how many readings were re-encrypted, and which rows could not be read.
     /// - Throws: ``StoreError/keyUnusable(path:reason:)`` where the file is not the store's to write;
     ///   ``StoreError/tooLittleSpace(path:needed:free:)``, and nothing was changed; `CancellationError`.
@@ -171,16 +205,17 @@ extension ReadingStore {
             throw StoreError.keyUnusable(
                 path: file.source.path, reason: "is a credential: add the new key there as its last line, and restart")
         }
-        try await requireSpaceToRewrite()
-        let isUnderWay = try await isRotating()
-        // What is under way to the present newest key ends first: no more than two keys are in use at a time.
-        let change = try await finishResealing(progress: progress)
-        guard !isUnderWay else { return change }
-        let key = SymmetricKey(size: .bits256)
-        try await write(.setting) { db in try Self.set(db, Self.rotation, lines: [KeyFile.check(key)]) }
-        try file.replace(with: (try file.read() ?? []) + [key])
-        try await takeKeys()
-        return try await finishResealing(progress: progress)
+        return try await keyChanges.run(progress) { progress in
+            try await requireSpaceToRewrite()
+            let isUnderWay = try await isRotating()
+            // What is under way to the present newest key ends first: no more than two keys are in use at a time.
+            let change = try await finishResealing(progress: progress)
+            guard !isUnderWay else { return change }
+            let key = SymmetricKey(size: .bits256)
+            try await write(.setting) { db in try Self.set(db, Self.rotation, lines: [KeyFile.check(key)]) }
+            try await takeKeys(adding: key)
+            return try await finishResealing(progress: progress)
+        }
     }
 
     /// Whether rows are being re-encrypted with a key that a rotation has made.
@@ -198,16 +233,17 @@ extension ReadingStore {
     /// - Returns: whether it was the store's to destroy: a credential is not.
     @discardableResult
     public func destroyKey() async throws -> Bool {
-        // A credential that is there goes on sealing what comes next, so the list has to go on naming it.
-        guard keyFile.source.isWritable || sealing.refusal != nil else { return false }
-        let isUnused = try await write(.setting) { [sealing] db in
+        let (former, isWritable) = (sealing.refusal, keyFile.source.isWritable)
+        let taken = try await write(.setting) { [self] db -> TakenKeys? in
+            // A credential that is there goes on sealing what comes next, so the list has to go on naming it.
+            guard isWritable || sealing.refusal != nil else { return nil }
             let isUsed = try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM frame) OR EXISTS (SELECT 1 FROM reading)")
-            guard isUsed == false, try Self.lines(db, Self.pruneKeySetting).isEmpty else { return false }
+            guard isUsed == false, try Self.lines(db, Self.pruneKeySetting).isEmpty else { return nil }
             // What destinations are still to take back is sealed under it.
             let isNeeded = try Retracting.isAnyAsked(db)
             try Self.set(db, Self.destruction, lines: isNeeded ? ["1"] : [])
-            guard !isNeeded else { return false }
+            guard !isNeeded else { return nil }
             try Retracting.giveUp(db)
             let checks = Set(try KeyList(db).entries.filter { $0.number > 0 }.map(\.check))
             try db.execute(sql: "UPDATE device SET label = NULL")
@@ -215,10 +251,14 @@ extension ReadingStore {
             if sealing.refusal != nil { try people.clearUnchecked() } else if sealing.current > 0 { try people.clear() }
             try Self.set(db, Self.retired, lines: Self.lines(db, Self.retired) + checks.sorted())
             try KeyList.clear(db)
-            return true
+            // In this commit: the next one may store a reading, and its key has to be listed.
+            return try isWritable ? takeKeys(db) : nil
+        } committed: { [self] taken in
+            if let taken { use(taken) }
         }
-        guard isUnused, keyFile.source.isWritable else { return false }
-        try await openKeys()
+        guard let taken else { return false }
+        report(taken)
+        try await useTakenKeys(after: former)
         return true
     }
 
@@ -252,22 +292,28 @@ extension ReadingStore {
 
     /// Takes keys out of the file that no row is under any more.
     func removeRetired() async throws {
-        let checks = try await read { db in
-            let listed = try KeyList(db).entries.map(\.check)
-            return try Self.lines(db, Self.retired).filter { !listed.contains($0) }
-        }
-        guard !checks.isEmpty else { return }
+        guard try await !read(Self.unusedChecks).isEmpty else { return }
         let file = keyFile
-        if file.source.isWritable, let keys = try file.read() {
-            let kept = keys.filter { !checks.contains(KeyFile.check($0)) }
-            if kept.count < keys.count { try file.replace(with: kept) }
-        } else {
+        let isOurs = try await write(.setting) { db -> Bool in
+            let checks = try Self.unusedChecks(db)
+            let keys = try file.source.isWritable ? file.read() : nil
+            if let keys {
+                let kept = keys.filter { !checks.contains(KeyFile.check($0)) }
+                if kept.count < keys.count { try file.replace(with: kept) }
+            }
+            try Self.set(db, Self.retired, lines: [])
+            try Self.set(db, Self.rotation, lines: [])
+            return keys != nil
+        }
+        if !isOurs {
             logger.notice(
                 "every row is sealed with the newest key; you may remove the older keys from \(file.source.path)")
         }
-        try await write(.setting) { db in
-            try Self.set(db, Self.retired, lines: [])
-            try Self.set(db, Self.rotation, lines: [])
-        }
+    }
+
+    /// The checks of keys that are to go from the file and that no row is under.
+    private static func unusedChecks(_ db: Database) throws -> [String] {
+        let listed = try KeyList(db).entries.map(\.check)
+        return try lines(db, retired).filter { !listed.contains($0) }
     }
 }

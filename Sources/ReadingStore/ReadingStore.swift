@@ -64,6 +64,8 @@ public final class ReadingStore: Sendable {
     let waitingPeople = Mutex(WaitingPeople())
     /// The running re-encryption with the newest key, if any.
     let resealing = Mutex<Task<Void, Never>?>(nil)
+    /// The changes of the key that somebody waits for.
+    let keyChanges = KeyChanges()
 
     /// The gateway's id, once it was asked for: it never changes.
     let knownGateway = Mutex<String?>(nil)

@@ -65,8 +65,10 @@ extension ReadingStore {
         var change = KeyChange()
         // What was stopped in its last step has every row under the newest key.
         if sealing.inUse.count > 1 {
+            // Taken before the walk: the rows it has passed are not under a key that becomes the newest meanwhile.
+            let current = sealing.current
             change += try await resealRows(progress)
-            guard try await retireFormer(&change) else {
+            guard try await retireFormer(of: current, &change) else {
                 // What could not be read is met again.
                 var again = try await reseal(progress: progress)
                 again.readings += change.readings
@@ -114,10 +116,10 @@ extension ReadingStore {
 
     /// Notes that no row is under a former key.
     ///
+    /// - Parameter current: the generation of the newest key when the walk over the rows began.
     /// - Returns: whether that is so: the newest key may have changed on the way.
-    private func retireFormer(_ change: inout KeyChange) async throws -> Bool {
+    private func retireFormer(of current: UInt64, _ change: inout KeyChange) async throws -> Bool {
         let pruneKey = pruneKey.withLock(\.self)
-        let current = sealing.current
         let devices = try await write(.reseal) { [self] db -> KeyChange? in
             // Rows that came meanwhile are under the newest key, unless that changed on the way.
             guard sealing.current == current else { return nil }
