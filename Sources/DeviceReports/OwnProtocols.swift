@@ -188,6 +188,9 @@ struct OwnProtocols {
     private static let longestList = 1 << 20
 
     private mutating func viatom(_ steps: [OwnStep]) -> [Int: [UInt8]] {
+        // An O2Ring has the same characteristics. A piece doesn't say whose it is, so the first message decides.
+        let first = steps.first { $0.uuid == Viatom.requests } ?? steps.first { $0.uuid == Viatom.answers }
+        guard first?.octets.first == ViatomFrame.start else { return o2ring(steps) }
         var (found, pieces): ([Int: [UInt8]], ViatomPieces) = ([:], ViatomPieces())
         var (messages, lists): ([ViatomMessage], [[UInt8?]]) = ([], [[]])
         // Pieces of messages that are whole, and of one that may go on.
@@ -246,6 +249,19 @@ struct OwnProtocols {
             found.merge(Self.pieces(made, like: message.steps)) { first, _ in first }
         }
         return found
+    }
+
+    /// What stays of an O2Ring, which has a BP2's characteristics and another protocol: the questions that name no
+    /// recording. Names and answers are not understood here.
+    private func o2ring(_ steps: [OwnStep]) -> [Int: [UInt8]] {
+        func isWithoutName(_ octets: [UInt8]) -> Bool {
+            octets.count == 8 && octets[0] == 0xAA && [0x04, 0x05, 0x14, 0x17].contains(octets[1])
+                && octets[2] == ~octets[1]
+        }
+        return Dictionary(
+            steps.compactMap { step in
+                step.uuid == Viatom.requests && isWithoutName(step.octets) ? (step.place, step.octets) : nil
+            }, uniquingKeysWith: { first, _ in first })
     }
 
     /// What replaces a list. A record of which an octet is missing becomes zeros.
@@ -348,7 +364,7 @@ struct OwnProtocols {
             memory.note(answer.frame.data, at: answer.frame.address)
         }
         var generator = chance
-        memory.settle(using: &generator)
+        memory.settle(using: &generator, moving: times.record)
         for (steps, frame) in answers {
             var made = frame
             made.data =

@@ -1,6 +1,7 @@
 import GATTClient
 import GATTProfiles
 import HealthDevices
+import HealthReadings
 
 /// The quirks that an exchange shows, and how often.
 ///
@@ -16,7 +17,7 @@ public struct QuirkEvidence: Sendable, Hashable {
         if exchange.characteristics.contains(where: { $0.uuid == OneTouch.questions }) { note(.oneTouchProtocol) }
         var last: (handle: UInt16, octets: [UInt8])?
         var request: [UInt8] = []
-        var numbers: [(sequence: UInt16, time: [UInt8])] = []
+        var numbers: [(sequence: UInt16, time: WallTime)] = []
         for step in exchange.steps {
             guard let handle = step.action.handle, let uuid = uuids[handle]?.assignedNumber else { continue }
             switch step.action {
@@ -28,11 +29,10 @@ public struct QuirkEvidence: Sendable, Hashable {
                 switch uuid {
                 case 0x2A18 where octets.count >= 10:
                     if octets[5] == 13 { note(.monthThirteen) }
-                    let sequence = UInt16(octets[1]) | UInt16(octets[2]) << 8
-                    if sequence == 0xFFFF {
+                    if GlucoseMeasurement.isEmptyPartner(octets) {
                         note(.emptyPartners)
-                    } else {
-                        numbers.append((sequence, [octets[4], octets[3]] + octets[5..<10]))
+                    } else if let time = Self.time(Array(octets[3..<10])) {
+                        numbers.append((UInt16(octets[1]) | UInt16(octets[2]) << 8, time))
                     }
                 case 0x2A34 where Self.meal(octets) == 6: note(.mealSixIsKetone)
                 case 0x2A35: notePressure(octets)
@@ -58,6 +58,15 @@ public struct QuirkEvidence: Sendable, Hashable {
 
     private mutating func note(_ quirk: Quirk) { seen[quirk, default: 0] += 1 }
 
+    /// The time of a record, with month 13 as January; `nil` for one that cannot be, which has no place in an order.
+    private static func time(_ octets: [UInt8]) -> WallTime? {
+        guard var time = try? DateTime(decoding: octets) else { return nil }
+        if time.month == 13 { time.month = 1 }
+        // No device is as old as 1970, and a report keeps the year of such a time but not its order.
+        guard let shown = time.wallTime, shown.secondsSinceEpoch >= 0 else { return nil }
+        return shown
+    }
+
     /// The meal of a context; `nil` if it has none.
     private static func meal(_ octets: [UInt8]) -> UInt8? {
         guard let flags = octets.first, flags & 0x02 != 0 else { return nil }
@@ -75,15 +84,13 @@ public struct QuirkEvidence: Sendable, Hashable {
         if flags & 0xE0 != 0 || status & 0xFFC0 != 0 { note(.reservedBits) }
     }
 
-    private mutating func noteOrder(_ numbers: [(sequence: UInt16, time: [UInt8])]) {
+    private mutating func noteOrder(_ numbers: [(sequence: UInt16, time: WallTime)]) {
         guard numbers.count >= 3 else { return }
         let pairs = zip(numbers, numbers.dropFirst())
         let (first, last) = (numbers[0].sequence, numbers[numbers.count - 1].sequence)
         let falls = pairs.allSatisfy { $0.sequence >= $1.sequence } && first > last
-        let isMixed = pairs.contains { $0.sequence < $1.sequence && $1.time.lexicographicallyPrecedes($0.time) }
-        if first == 0, last > 0,
-            pairs.allSatisfy({ $0.sequence <= $1.sequence && !$0.time.lexicographicallyPrecedes($1.time) })
-        {
+        let isMixed = pairs.contains { $0.sequence < $1.sequence && $1.time < $0.time }
+        if first == 0, last > 0, pairs.allSatisfy({ $0.sequence <= $1.sequence && $0.time >= $1.time }) {
             // The newest comes first.
             note(.numbersByAge)
         } else if !falls, isMixed {

@@ -146,11 +146,12 @@ struct ReplacedFields {
         place += count
     }
 
-    /// A medfloat16: its exponent and special values stay.
-    mutating func float16(_ number: ReplacedNumber) {
+    /// A medfloat16: its exponent and special values stay, and FFFF does where it means that there is none.
+    mutating func float16(_ number: ReplacedNumber, keepsAllOnes: Bool = false) {
         guard has(2) else { return }
         let raw = word(place)
-        guard case .value(let value) = MedFloat16(rawValue: UInt16(raw)).number else { return place += 2 }
+        guard !(keepsAllOnes && raw == 0xFFFF), case .value(let value) = MedFloat16(rawValue: UInt16(raw)).number
+        else { return place += 2 }
         let mantissa = number.mantissa(
             Int(value.significand), exponent: Int(value.exponent), highest: 2045, using: &generator)
         put(raw & 0xF000 | mantissa & 0x0FFF, 2)

@@ -13,7 +13,7 @@ struct StandardValues {
     ).union([BatteryLevel.uuid])
     /// How long the values are that say what a device can do, or are of its model alone: appearance, connection parameters, PnP
     /// ID, where a strap is worn, how long a sensor runs, its status. What stands behind is not defined, and does not stay.
-    private static func length(ofModel uuid: BluetoothUUID) -> Int? {
+    private static func length(ofModel uuid: BluetoothUUID, _ octets: [UInt8]) -> Int? {
         switch uuid {
         case 0x2A01, 0x2A49, 0x2A51: 2
         case 0x2A04: 8
@@ -25,6 +25,8 @@ struct StandardValues {
         case 0x2AA8: 6
         case 0x2A9B, 0x2A9E: 4
         case 0x2A60: 9
+        // Flags, how many types of observations there are, and four octets for each.
+        case 0x2BF3: octets.count < 2 ? 2 : 2 + 4 * Int(octets[1])
         default: features.contains(uuid) ? 8 : nil
         }
     }
@@ -32,7 +34,7 @@ struct StandardValues {
     /// The value with other numbers and times; `nil` for a characteristic whose fields are not known here.
     func replaced(_ octets: [UInt8], of uuid: BluetoothUUID) -> [UInt8]? {
         guard let number = uuid.assignedNumber else { return nil }
-        if let length = Self.length(ofModel: uuid) { return Self.kept(length, of: octets) }
+        if let length = Self.length(ofModel: uuid, octets) { return Self.kept(length, of: octets) }
         var fields = ReplacedFields(octets, times, chance)
         switch number {
         case 0x2A18: glucose(&fields)
@@ -84,7 +86,8 @@ struct StandardValues {
         fields.dateTime()
         if flags & 0x01 != 0 { fields.keep(2) }
         if flags & 0x02 != 0 {
-            fields.float16(flags & 0x04 == 0 ? .perKilogram : .perMole)
+            // FFFF stands in place of the value in the empty record behind another.
+            fields.float16(flags & 0x04 == 0 ? .perKilogram : .perMole, keepsAllOnes: true)
             fields.keep()
         }
         if flags & 0x08 != 0 { fields.keep(2) }

@@ -158,6 +158,64 @@ import Testing
         #expect(made([0xEA, 0x07, 13, 21, 7, 42, 9])[2] == 13)
     }
 
+    /// A contact with a glucose meter whose records have these dates, and numbers from 1 on.
+    private static func glucose(_ dates: [[UInt8]]) -> Exchange {
+        let records = dates.enumerated().map { number, date -> Exchange.Action in
+            .value(9, [0x02, UInt8(number + 1), 0] + date + [95, 0xB0, 0x11])
+        }
+        return exchange(0x2A18, service: 0x1808, records)
+    }
+
+    @Test("records of month 13 are read as January: in order, and as far from others as they were up to an hour")
+    func monthThirteen() throws {
+        let dates: [[UInt8]] = [
+            [0xE8, 0x07, 13, 31, 23, 50, 0], [0xE8, 0x07, 2, 1, 0, 10, 0], [0xE8, 0x07, 6, 15, 8, 0, 0],
+            [0xE9, 0x07, 12, 31, 23, 40, 0], [0xEA, 0x07, 13, 1, 0, 5, 30], [0xEA, 0x07, 1, 9, 7, 0, 0],
+            [0xEA, 0x07, 13, 9, 7, 20, 0], [0xEA, 0x07, 13, 28, 12, 0, 0], [0xEA, 0x07, 3, 4, 9, 0, 0],
+        ]
+        func gaps(_ dates: [[UInt8]]) throws -> [Int64] {
+            let times = try dates.map { date -> Int64 in
+                let read: [UInt8] = date[2] == 13 ? Array(date[..<2]) + [1] + Array(date[3...]) : date
+                return try #require(Self.time(read)).secondsSinceEpoch
+            }
+            return zip(times, times.dropFirst()).map { $1 - $0 }
+        }
+        let exchange = Self.glucose(dates)
+        let old = try gaps(dates)
+        for seed in 1...50 {
+            let result = Anonymiser(using: Dice(state: UInt64(seed))).anonymous(exchange).exchange
+            let made = result.steps.compactMap(\.action.octets).map { Array($0[3..<10]) }
+            #expect(made.map { $0[2] == 13 } == dates.map { $0[2] == 13 }, "seed \(seed)")
+            let new = try gaps(made)
+            #expect(zip(old, new).allSatisfy { $0 <= 3600 ? $1 == $0 : $1 > 3600 }, "seed \(seed): \(new)")
+            #expect(QuirkEvidence(result) == QuirkEvidence(exchange), "seed \(seed)")
+        }
+    }
+
+    @Test("times that cannot be show no quirk, neither as they were nor in the report")
+    func impossibleEvidence() {
+        let exchange = Self.glucose([
+            [0xEA, 0x07, 1, 2, 7, 0, 0], [0xEE, 0x07, 2, 30, 7, 0, 0], [0xEA, 0x07, 3, 1, 7, 0, 0],
+            [0xDF, 0x07, 17, 5, 24, 0, 0], [0xEA, 0x07, 3, 2, 7, 0, 0], [0xEA, 0x07, 4, 31, 7, 0, 0],
+        ])
+        #expect(QuirkEvidence(exchange).seen.isEmpty)
+        for seed in 1...20 {
+            let made = Anonymiser(using: Dice(state: UInt64(seed))).anonymous(exchange).exchange
+            #expect(QuirkEvidence(made) == QuirkEvidence(exchange), "seed \(seed)")
+        }
+    }
+
+    @Test("the empty record behind another stays one")
+    func emptyPartner() {
+        let partner: [UInt8] = [0x02, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0x11]
+        let exchange = Self.exchange(0x2A18, service: 0x1808, [.value(9, partner)])
+        for seed in 1...50 {
+            let made = Anonymiser(using: Dice(state: UInt64(seed))).anonymous(exchange).exchange
+            #expect(made.steps[0].action.octets == partner, "seed \(seed)")
+            #expect(QuirkEvidence(made).seen == [.emptyPartners: 1])
+        }
+    }
+
     @Test("when a record was measured does not follow from when the report was made")
     func unrelatedTimes() throws {
         func record(_ day: UInt8) -> [UInt8] { [0x02, 120, 0, 80, 0, 0xFF, 0x07, 0xEA, 0x07, 9, day, 7, 42, 10] }
@@ -264,6 +322,39 @@ import Testing
         #expect(made[answer.count...].allSatisfy { $0 == 0 } && made.count == sent.count)
     }
 
+    @Test("an O2Ring's answers and names are told to be withheld; its other questions stay")
+    func o2ring() {
+        let list = Array(#"{"CurTIME":"2026-08-17,23:29:30","FileList":"20260817225251,"}"#.utf8)
+        let answer: [UInt8] = [0x55, 0x00, 0xFF, 0, 0, UInt8(list.count), 0] + list + [0xED]
+        let name = Array("20260817225251".utf8)
+        let opening: [UInt8] = [0xAA, 0x03, 0xFC, 0, 0, 15, 0] + name + [0x00, 0xD6]
+        let questions: [[UInt8]] = [
+            [0xAA, 0x14, 0xEB, 0, 0, 0, 0, 0xC6], [0xAA, 0x04, 0xFB, 1, 0, 0, 0, 0x7C],
+        ]
+        // A piece of a recording may begin as a message of another Viatom does.
+        let piece: [UInt8] = [0xA5, 97, 61, 0, 96, 62, 0, 97]
+        let sent: [[UInt8]] = [questions[0], Array(opening[..<20]), Array(opening[20...]), questions[1]]
+        let came = stride(from: 0, to: answer.count, by: 20).map { Array(answer[$0..<min($0 + 20, answer.count)]) }
+        let all = sent + came + [piece]
+        let actions = all.enumerated().map { place, octets -> Exchange.Action in
+            place < sent.count ? .write(8, octets, expectsResponse: false, .done([])) : .value(9, octets)
+        }
+        var exchange = Self.exchange(Viatom.answers, service: 0xFFF0, actions)
+        exchange.characteristics.insert(
+            Characteristic(uuid: Viatom.requests, service: 0xFFF0, valueHandle: 8, properties: [.write]), at: 0)
+        let result = Anonymiser(using: Dice(state: 1)).anonymous(exchange)
+        let made = result.exchange.steps.compactMap(\.action.octets)
+        #expect(made[0] == questions[0] && made[3] == questions[1])
+        for (old, new) in zip(all, made) where !questions.contains(old) {
+            #expect(new != old && new.count == old.count && new.contains { $0 != 0 }, "\(old) became \(new)")
+        }
+        #expect(
+            result.withheld == [
+                Anonymiser.Withheld(uuid: Viatom.answers, values: 5, octets: answer.count + piece.count),
+                Anonymiser.Withheld(uuid: Viatom.requests, values: 2, octets: opening.count),
+            ])
+    }
+
     @Test("records without a number that are others stay others, and a stream's equal values become others")
     func distinct() {
         let values = (0..<10).map { [UInt8(0), UInt8(110 + $0), 1, 0, 0xFF] }
@@ -296,6 +387,7 @@ import Testing
         let trailing = Array("ADA".utf8)
         for (uuid, kept): (BluetoothUUID, [UInt8]) in [
             (0x2A50, [1, 2, 0, 3, 0, 4, 0]), (0x2A49, [1, 0]), (0x2A19, [80]), (0x2A38, [1]),
+            (0x2BF3, [0, 2, 4, 74, 2, 0, 5, 74, 2, 0]),
         ] {
             let made = Anonymiser(using: Dice(state: 1)).anonymous(
                 Self.exchange(uuid, service: 0x1810, [.read(9, .done(kept + trailing))]))

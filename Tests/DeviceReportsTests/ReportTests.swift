@@ -48,7 +48,6 @@ import Testing
                 }
             }
         }
-        guard name != "omron-memory", name != "quirks-caresens" else { return }
         for contact in try await Recorded.contacts(name) {
             let made = ModelReport.made(of: contact.exchange, seed: 8).exchange
             let brought = try await Recorded.replay(made, model: Recorded.model(name))
@@ -112,6 +111,14 @@ import Testing
                 })
         }
         #expect(values(reports[0]).isDisjoint(with: values(reports[1])) && values(reports[0]).count > 10)
+    }
+
+    @Test("month 13 is January where the numbers' order is looked at")
+    func orderOfMonths() async throws {
+        for contact in try await Recorded.contacts("quirks-caresens") {
+            let seen = QuirkEvidence(contact.exchange).seen
+            #expect(seen[.monthThirteen] != nil && seen[.numbersOutOfOrder] == nil, "\(seen)")
+        }
     }
 
     @Test(

@@ -101,6 +101,29 @@ import Testing
             ])
     }
 
+    @Test("a slot beside records is one too, whatever its pressures are; 0 stays, and what lies between the times")
+    func failedMeasurements() throws {
+        let layout = OmronRecordLayout(length: 14, order: .highFirst)
+        var disguise = OmronDisguise()
+        for slot in 0..<5 {
+            var sample = OmronSample()
+            sample.minute = UInt16(slot)
+            if slot % 2 == 0 { (sample.systolic, sample.diastolic, sample.pulse) = (25, slot == 4 ? 200 : 0, 0) }
+            disguise.note(sample.octets(14, .highFirst), at: 0x02AC + UInt16(slot * 14))
+        }
+        var generator = SystemRandomNumberGenerator()
+        disguise.settle(using: &generator) { $0.advanced(byMinutes: -600_000) }
+        let records = try (0..<5).map { slot in
+            try #require(try layout.record(disguise.octets(14, at: 0x02AC + UInt16(slot * 14))))
+        }
+        #expect(records.map { $0.pulse == 0 } == [true, false, true, false, true])
+        #expect(records.map { $0.diastolic == 0 } == [true, false, true, false, false])
+        #expect(records.map { $0.systolic > UInt16($0.diastolic) } == [true, true, true, true, false])
+        let times = records.map(\.time.secondsSinceEpoch)
+        #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 == 60 })
+        #expect(times.first == OmronSample().time?.advanced(byMinutes: -600_030).secondsSinceEpoch)
+    }
+
     @Test("what a monitor refuses, damages or leaves in the middle of is told, and what was read before it is kept")
     func faults() async throws {
         let (refused, _) = try await report("omron_hem7322t") { $0.refuses = [0x02A0: 0xE7, 0x0100: 0xE3] }

@@ -14,7 +14,13 @@ package struct OmronDisguise: Sendable {
     package mutating func note(_ octets: [UInt8], at address: UInt16) { map.note(octets, at: address) }
 
     /// Makes the other values, once everything was noted.
-    package mutating func settle(using generator: inout some RandomNumberGenerator) {
+    ///
+    /// - Parameters:
+    ///   - generator: what the values are taken from.
+    ///   - moving: gives another time for that of a record.
+    package mutating func settle(
+        using generator: inout some RandomNumberGenerator, moving: (WallTime) -> WallTime
+    ) {
         let runs = map.runs
         shown = Array(repeating: nil, count: OmronMap.size)
         func show(_ octets: [UInt8], at address: UInt16) {
@@ -29,7 +35,7 @@ package struct OmronDisguise: Sendable {
             case .hidden, .refused: break
             }
         }
-        for run in OmronMap.disguised(runs, using: &generator) {
+        for run in OmronMap.disguised(runs, using: &generator, moving: moving) {
             for (number, slot) in run.slots.enumerated() {
                 show(slot, at: run.address + UInt16(number * run.layout.length))
             }

@@ -64,7 +64,7 @@ struct OmronMap: Sendable, Hashable {
     var isEmpty: Bool { octets.allSatisfy { $0 == nil } }
 
     private func octets(_ range: Range<Int>) -> [UInt8]? {
-        guard range.upperBound <= Self.size else { return nil }
+        guard range.lowerBound >= 0, range.upperBound <= Self.size else { return nil }
         let found = octets[range].compactMap(\.self)
         return found.count == range.count ? found : nil
     }
@@ -89,10 +89,13 @@ struct OmronMap: Sendable, Hashable {
 
     private func runs(of layout: OmronRecordLayout) -> [Run] {
         var (runs, known): ([Run], Set<Int>) = ([], [])
-        for address in stride(from: 0, to: Self.size - layout.length, by: 2)
-        where !known.contains(address) && isRecord(at: address, layout) {
+        for found in stride(from: 0, to: Self.size - layout.length, by: 2)
+        where !known.contains(found) && isRecord(at: found, layout) {
+            // Beside a record, a slot whose sum and date hold is one too, whatever its pressures are.
+            var address = found
+            while record(at: address - layout.length, layout) != nil { address -= layout.length }
             var (slots, blanks, place): ([[UInt8]], Int, Int) = ([], 0, address)
-            while isRecord(at: place, layout), let slot = octets(place..<(place + layout.length)) {
+            while record(at: place, layout) != nil, let slot = octets(place..<(place + layout.length)) {
                 slots.append(slot)
                 known.insert(place)
                 place += layout.length
@@ -106,11 +109,18 @@ struct OmronMap: Sendable, Hashable {
         return runs
     }
 
-    /// Whether octets are a record: the sum holds, the date can be, and the pressures are a person's.
+    /// The record that stands at an address: the sum holds, the date can be, and it is no clock.
+    private func record(at address: Int, _ layout: OmronRecordLayout) -> OmronRecord? {
+        let place = address..<(address + layout.length)
+        guard let octets = octets(place), let record = try? layout.record(octets),
+            !clocksFound.contains(where: { $0.overlaps(place) })
+        else { return nil }
+        return record
+    }
+
+    /// Whether octets are certainly a record: the pressures are a person's too.
     private func isRecord(at address: Int, _ layout: OmronRecordLayout) -> Bool {
-        guard let octets = octets(address..<(address + layout.length)),
-            let record = try? layout.record(octets)
-        else { return false }
+        guard let record = record(at: address, layout) else { return false }
         return (50...300).contains(record.systolic) && (20...220).contains(record.diastolic)
             && record.systolic > UInt16(record.diastolic)
     }
@@ -186,34 +196,43 @@ struct OmronMap: Sendable, Hashable {
     }
 
     /// Where the clock stands, by its sum.
-    var clock: UInt16? {
+    var clock: UInt16? { clocksFound.first.map { UInt16($0.lowerBound) } }
+
+    private var clocksFound: [Range<Int>] {
+        var found: [Range<Int>] = []
         for settings in Self.settings {
             for clock in Self.clocks {
                 let range = Int(settings + clock.lowerBound)..<Int(settings + clock.upperBound)
                 guard let octets = octets(range) else { continue }
                 for order in OmronRecordLayout.Order.allCases
                 where ((try? OmronWords(octets, order).clock()) ?? nil) != nil {
-                    return settings + clock.lowerBound
+                    found.append(range)
                 }
             }
         }
-        return nil
+        return found
     }
 }
 
 extension OmronMap {
-    /// The records of the runs, with other pressures, pulses and times. Flags, numbers and the order in which they were
-    /// measured stay, and their sums hold.
-    ///
-    /// - Parameter generator: what the values are taken from; they cannot be had back of it.
-    static func disguised(
-        _ runs: [Run], using generator: inout some RandomNumberGenerator
-    ) -> [Run] {
+    /// The times of the records of these runs, moved to an hour from each other from the beginning of 2020 on, in their
+    /// order.
+    static func hourly(_ runs: [Run]) -> (WallTime) -> WallTime {
         let times = runs.flatMap { run in run.slots.compactMap { (try? run.layout.record($0))??.time } }
-        let order = Dictionary(
-            uniqueKeysWithValues: Set(times).sorted { $0.secondsSinceEpoch < $1.secondsSinceEpoch }.enumerated()
-                .map { ($1, $0) })
-        return runs.map { run in
+        let order = Dictionary(uniqueKeysWithValues: Set(times).sorted().enumerated().map { ($1, $0) })
+        return { time in WallTime(secondsSinceEpoch: 1_577_836_800 + 3600 * Int64(order[time] ?? 0)) }
+    }
+
+    /// The records of the runs, with other pressures, pulses and times. Flags and numbers stay, pressures that are no
+    /// person's become such, and the sums hold.
+    ///
+    /// - Parameters:
+    ///   - generator: what the values are taken from; they cannot be had back of it.
+    ///   - moving: gives another time for that of a record, of the years 2000 … 2063.
+    static func disguised(
+        _ runs: [Run], using generator: inout some RandomNumberGenerator, moving: (WallTime) -> WallTime
+    ) -> [Run] {
+        runs.map { run in
             let readOrder = run.layout.order ?? .highFirst
             // Beside the sum stands nothing, the sum, or the sum with a constant of the unit, which becomes another. An octet that
             // has nothing to do with the sum becomes any.
@@ -221,25 +240,29 @@ extension OmronMap {
             let constant =
                 constants == [0] ? 0 : constants.count == 1 ? UInt8.random(in: 1...0xFF, using: &generator) : nil
             let slots = run.slots.map { octets in
-                let time = (try? run.layout.record(octets))??.time
-                return disguised(
-                    OmronWords(octets, readOrder), number: time.flatMap { order[$0] } ?? 0, constant: constant,
-                    &generator)
+                let time = (try? run.layout.record(octets))??.time ?? WallTime(secondsSinceEpoch: 1_577_836_800)
+                return disguised(OmronWords(octets, readOrder), at: moving(time), constant: constant, &generator)
             }
             return Run(layout: run.layout, address: run.address, slots: slots, blankSlots: run.blankSlots)
         }
     }
 
     private static func disguised(
-        _ words: OmronWords, number: Int, constant: UInt8?, _ generator: inout some RandomNumberGenerator
+        _ words: OmronWords, at time: WallTime, constant: UInt8?, _ generator: inout some RandomNumberGenerator
     ) -> [UInt8] {
         var new = (0..<words.count).map { words[$0] }
-        new[0] = UInt16.random(in: 60...89, using: &generator) << 8 | UInt16.random(in: 75...114, using: &generator)
-        // An hour apart, from the beginning of 2020 on; more than three months of hours no memory holds.
-        let (day, hour) = (number / 24, UInt16(number % 24))
-        new[1] = words[1] & 0xC000 | 20 << 8 | UInt16.random(in: 55...94, using: &generator)
-        new[2] = words[2] & 0xC000 | UInt16(day / 28 % 12 + 1) << 10 | UInt16(day % 28 + 1) << 5 | hour
-        new[3] = words[3] & 0xF000
+        let (diastolic, systolic, pulse) = (words[0] >> 8, words[0] & 0xFF, words[1] & 0xFF)
+        // Pressures that are no person's remain so, and 0 stays: nothing was measured.
+        let lows: ClosedRange<UInt16> = diastolic > systolic + OmronRecord.systolicOffset ? 200...229 : 60...89
+        let low = diastolic == 0 ? 0 : UInt16.random(in: lows, using: &generator)
+        let high = diastolic == 0 && systolic == 0 ? 0 : UInt16.random(in: 75...114, using: &generator)
+        let rate = pulse == 0 ? 0 : UInt16.random(in: 55...94, using: &generator)
+        let (date, clock) = (time.date, time.timeOfDay)
+        func part(_ value: Int, _ bits: UInt16) -> UInt16 { UInt16(clamping: value) << bits }
+        new[0] = low << 8 | high
+        new[1] = words[1] & 0xC000 | part(date.year - 2000, 8) & 0x3F00 | rate
+        new[2] = words[2] & 0xC000 | part(date.month, 10) | part(date.day, 5) | part(clock.hour, 0)
+        new[3] = words[3] & 0xF000 | part(clock.minute, 6) | part(clock.second, 0)
         if new.count > 5 { new[4] = words[4] & 0x00FF | (words[4] & 0xFF00 == 0 ? 0 : 0x0100) }
         // What the others say isn't known, but for the running number in the first octet of the sixth.
         for place in new.indices.dropFirst(5) { new[place] = 0 }

@@ -139,7 +139,8 @@ struct DeviceProbe {
             let runs = map.runs
             var generator = SystemRandomNumberGenerator()
             return .omron(
-                stack: stack.explanation, runs: OmronMap.disguised(runs, using: &generator),
+                stack: stack.explanation,
+                runs: OmronMap.disguised(runs, using: &generator, moving: OmronMap.hourly(runs)),
                 areas: map.areas(beside: runs), clock: map.clock, models: OmronMap.models(of: runs, in: catalogue))
         } catch let error as TransferError {
             return .unread(ContactFailure(error))

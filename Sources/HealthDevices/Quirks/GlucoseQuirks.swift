@@ -41,7 +41,7 @@ extension GlucoseMeasurement {
     }
 
     /// Whether these octets of 2A18 are such an empty record; false for what is no record at all.
-    static func isEmptyPartner(_ octets: [UInt8]) -> Bool {
+    package static func isEmptyPartner(_ octets: [UInt8]) -> Bool {
         (try? GlucoseMeasurement(decoding: octets))?.isEmptyPartner ?? false
     }
 }

@@ -17,7 +17,7 @@ public struct ViatomFrame: Sendable, Hashable {
 
     static let (fromHost, fromDevice): (UInt8, UInt8) = (0, 1)
     /// The first octet of each message.
-    static let start: UInt8 = 0xA5
+    package static let start: UInt8 = 0xA5
     /// Octets around the payload.
     static let overhead = 8
     /// The longest payload that is believed.
