@@ -84,7 +84,8 @@ public protocol DeviceMemory: Sendable {
     /// - Parameters:
     ///   - contact: the contact with the device.
     ///   - starts: when recordings of saturations began, as the device's clock showed it.
-    /// - Returns: the lengths of each one's frames; none of one whose frames were pruned.
+    /// - Returns: the lengths of each one's frames; none of one that was pruned. A recording that is stored without its
+    ///   frames is left out, like one that is not stored.
     func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> [WallTime: Set<Int>]
 
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.

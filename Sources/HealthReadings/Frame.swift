@@ -10,6 +10,10 @@ public struct FrameFormat: RawRepresentable, Sendable, Hashable {
     /// information, that, and the memory (344 octets).
     public static let libre1Scan = FrameFormat(rawValue: 0x1_0000)
 
+    /// A recording of an O2Ring with its name, as the saturations in it. One that has gone on since it was read has
+    /// more octets.
+    public static let o2ringSaturations = FrameFormat(rawValue: 0x1_0061)
+
     /// The value of a characteristic with a 16-bit assigned number.
     public init(characteristic: UInt16) { rawValue = UInt32(characteristic) }
 }

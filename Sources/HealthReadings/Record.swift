@@ -172,6 +172,40 @@ extension Record {
                 || theirs.meanArterial.number.number == nil)
     }
 
+    /// The forms in which another protocol may have brought this measurement: ``isSameMeasurement(as:)`` takes each for
+    /// it.
+    ///
+    /// One protocol leaves out the mean pressure, and always says the slot. The other one sends a mean, which is a
+    /// whole number between the other two pressures. Empty for a record whose id is not made of its time, slot and
+    /// values.
+    package var otherForms: [Record] {
+        guard sequence == nil, occurrence == nil, baseTime != nil, case .bloodPressure(let pressure) = value else {
+            return []
+        }
+        var means: [MeasuredNumber] = [.notANumber]
+        if pressure.meanArterial.number.number == nil, userSlot != nil, let low = pressure.diastolic.number.number,
+            let high = pressure.systolic.number.number, low.exponent == 0, high.exponent == 0,
+            low.significand >= 0, low.significand <= high.significand, high.significand <= Self.highestPressure
+        {
+            means += (low.significand...high.significand).map { MeasuredNumber.value(ExactDecimal(significand: $0)) }
+        }
+        let slots: [UInt8?] = if let userSlot { [userSlot, nil] } else { (0..<UInt8.max).map(Optional.some) }
+        return means.flatMap { mean in
+            slots.map { slot -> Record in
+                var form = self
+                form.value = .bloodPressure(
+                    BloodPressureValue(
+                        systolic: pressure.systolic, diastolic: pressure.diastolic,
+                        meanArterial: Quantity(mean, pressure.meanArterial.unit), pulse: pressure.pulse))
+                form.userSlot = slot
+                return form
+            }
+        }
+    }
+
+    /// The highest pressure that the standard's format carries in whole numbers.
+    private static let highestPressure: Int64 = 2047
+
     /// Takes what only the stored form of this record says: its mean pressure, and the bits of its status; the impedance
     /// that came with a weight.
     private mutating func fill(from stored: Record) {

@@ -13,9 +13,13 @@ extension Journal {
             if let former { outcomes += try withdraw(former.key, former.reading, by: frame) }
             return
         }
-        if case .same? = try pruned?.find(id, record) {
-            try forgetStoredFrame()
+        if try isPruned(entry) {
+            // Destinations have the pruned entry at its own second, so taking the former back takes nothing of it away.
+            var withdrawn: [FrameOutcome] = []
+            if let former { withdrawn = try withdraw(former.key, former.reading, by: frame) }
+            if withdrawn.isEmpty { try forgetStoredFrame() }
             outcomes.append(.repeated(id))
+            outcomes += withdrawn
             return
         }
         let row = try keep(frame, .record)
@@ -32,6 +36,12 @@ extension Journal {
         }
         outcomes.append(.new(try load(key)))
         outcomes.append(.revised(try load(former.key)))
+    }
+
+    /// Whether an entry was stored and delivered, and its content was removed since.
+    func isPruned(_ entry: ManualEntry) throws -> Bool {
+        guard case .same? = try pruned?.find(entry.id, entry.record) else { return false }
+        return true
     }
 
     /// Withdraws an entry, or what was imported.

@@ -83,6 +83,24 @@ extension Journal {
             let reading = try load(key)
             if record.isSameMeasurement(as: reading.record) { return .existing(key, reading) }
         }
+        return try prunedInOtherForm(record, frame)
+    }
+
+    /// The same record as another protocol of the device brought it, if it was pruned since.
+    ///
+    /// Only digests of its values are left, so each form that it may have had is looked for. The id of a form is made
+    /// of its time, slot and all values: no other measurement has it.
+    private func prunedInOtherForm(_ record: Record, _ frame: Frame) throws -> Match? {
+        guard let pruned else { return nil }
+        let addresses: [DeviceAddress?] = [contact.identity] + contact.aliases.map { Optional($0.address) }
+        for form in record.otherForms {
+            let identity = identity(of: form, frame, epoch: epoch, clash: 0)
+            for address in addresses {
+                let id = identity.id(device: address, kind: form.value.kind)
+                if case .none = try pruned.find(id, form) { continue }
+                return .pruned(id)
+            }
+        }
         return nil
     }
 

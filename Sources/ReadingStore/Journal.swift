@@ -195,7 +195,9 @@ struct Journal {
             return .revised(try load(key))
         }
         var isKept = try isKept(frame, by: key, .record)
-        if !isKept, record.heeding(reading.record) == reading.record, try isDropped(frameOf: reading, key) {
+        if !isKept, !FrameBatch.keeps(frame.format), record.heeding(reading.record) == reading.record,
+            try isDropped(frameOf: reading, key)
+        {
             // Its octets were let go, and it says what it said.
             try forgetStoredFrame()
             isKept = true

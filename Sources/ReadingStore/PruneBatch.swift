@@ -62,6 +62,7 @@ struct PruneBatch: Sendable {
         INSERT INTO pruned (identity, value, kind, device, user, sequence_epoch, sequence, base_time, time, source, minute)
         SELECT ?2, ?3, r.kind, r.device, r.user, r.sequence_epoch, r.sequence, r.base_time, r.time, s.source, s.minute
         FROM reading AS r LEFT JOIN sensor_record AS s ON s.reading = r.key WHERE r.key = ?1
+        ON CONFLICT (identity) DO NOTHING
         """
 
     private static let placesSQL = """
@@ -86,6 +87,8 @@ struct PruneBatch: Sendable {
             let identity = Data(PrunedReadings.identity(of: id, key))
             try remember.execute(
                 arguments: [reading, identity, Data(PrunedReadings.value(of: record, id, key))])
+            // It was pruned before, and came back while the key was missing.
+            if db.changesCount == 0 { try PrunedPlaces.forget(identity, deliveredAgainAs: reading, db) }
             try rememberPlaces.execute(arguments: [reading, identity])
             let owner = try PreparedStatement(db, "SELECT user FROM reading WHERE key = ?")
             owner.bind(1, reading)

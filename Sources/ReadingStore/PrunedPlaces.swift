@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 
 /// Where pruned readings were delivered.
@@ -46,13 +47,27 @@ enum PrunedPlaces {
         """
 
     /// Forgets what a destination was given.
-    static func forget(_ destination: Int64, _ db: Database) throws {
+    ///
+    /// - Parameter identity: the only one that it forgets; `nil`: all.
+    static func forget(_ destination: Int64, of identity: Data? = nil, _ db: Database) throws {
         let bit = "1 << (?1 & 31)"
+        let condition = identity == nil ? "" : "identity = ?2 AND "
+        let arguments: StatementArguments = if let identity { [destination, identity] } else { [destination] }
         try db.execute(
-            sql: "DELETE FROM pruned_place WHERE block = ?1 >> 5 AND destinations = \(bit)", arguments: [destination])
+            sql: "DELETE FROM pruned_place WHERE \(condition)block = ?1 >> 5 AND destinations = \(bit)",
+            arguments: arguments)
         try db.execute(
-            sql: "UPDATE pruned_place AS p SET destinations = destinations - (\(bit)) WHERE \(holds("?1"))",
-            arguments: [destination])
+            sql: "UPDATE pruned_place AS p SET destinations = destinations - (\(bit)) WHERE \(condition)\(holds("?1"))",
+            arguments: arguments)
+    }
+
+    /// Forgets the former place of a reading at each destination that was given it again, as this row: a destination
+    /// has one place, the last. The others keep theirs.
+    static func forget(_ identity: Data, deliveredAgainAs reading: Int64, _ db: Database) throws {
+        let again = try Int64.fetchAll(
+            db, sql: "SELECT destination FROM outbox WHERE reading = ? AND state = \(outbox: .delivered)",
+            arguments: [reading])
+        for destination in again { try forget(destination, of: identity, db) }
     }
 
     /// Writes the table anew, which had a row for each destination.

@@ -51,6 +51,13 @@ struct PrunedReadings {
         return record.plainForms.contains { value == Self.value(of: $0, id, key) } ? .same : .other
     }
 
+    /// Whose a pruned reading is; `nil` if none of this id was pruned.
+    func owner(of id: ReadingID) throws -> Int64? {
+        let find = try PreparedStatement(db, "SELECT user FROM pruned WHERE identity = ?")
+        find.bind(1, octets: Self.identity(of: id, key))
+        return try find.firstInt()
+    }
+
     /// Whether a pruned reading is at a destination under this key.
     func holds(
         at destination: Int64, user: Int64, kind: Int64, provider: String, type: Int64, timestamp: Int64

@@ -143,11 +143,15 @@ extension ReadingStore: DeviceMemory {
 
     /// Which of these recordings of the contact's device are stored, or were until they were pruned, and the lengths of their
     /// frames.
+    ///
+    /// A recording that is stored without its octets, which an earlier version let go, is left out: it may have gone on
+    /// since. It is read once more, and its octets are kept from then on.
     public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> [WallTime: Set<Int>] {
         guard let first = starts.min(), let last = starts.max() else { return [:] }
         return try await read { [sealing] db in
             let rows = RowReader(db, sealing)
             var known: [WallTime: Set<Int>] = [:]
+            var withoutOctets: Set<WallTime> = []
             func note(_ condition: String, _ span: StatementArguments) throws {
                 let of: StatementArguments = [ReadingKind.spo2.code, contact.id]
                 let found = try Row.fetchAll(
@@ -160,7 +164,12 @@ extension ReadingStore: DeviceMemory {
                 for row in found {
                     let start = WallTime(secondsSinceEpoch: try row.value(1))
                     guard starts.contains(start) else { continue }
-                    known[start, default: []].formUnion(try rows.lengths(db, ofFramesOf: row.value(0)))
+                    let lengths = try rows.lengths(db, ofFramesOf: row.value(0))
+                    if lengths.isEmpty {
+                        withoutOctets.insert(start)
+                    } else {
+                        known[start, default: []].formUnion(lengths)
+                    }
                 }
             }
             // Where a clock is wrong, recordings lie at other times than their own. They are looked for at both.
@@ -182,7 +191,8 @@ extension ReadingStore: DeviceMemory {
                             AND base_time BETWEEN ?3 AND ?4
                         """),
                 arguments: [ReadingKind.spo2.code, contact.id, first.secondsSinceEpoch, last.secondsSinceEpoch])
-            for start in pruned.map(WallTime.init(secondsSinceEpoch:)) where starts.contains(start) {
+            for start in pruned.map(WallTime.init(secondsSinceEpoch:))
+            where starts.contains(start) && !withoutOctets.contains(start) {
                 known[start] = known[start] ?? []
             }
             return known

@@ -8,7 +8,8 @@ public enum EntryOutcome: Sendable, Hashable {
     case added(Reading)
     /// The same entry was stored before: nothing has changed.
     case present(Reading)
-    /// The same entry was stored and delivered before, and its content was pruned since: nothing has changed.
+    /// The same entry was stored and delivered before, and its content was pruned since: nothing has changed, except
+    /// that the entry it corrects is withdrawn.
     case pruned(ReadingID)
 }
 
@@ -69,7 +70,8 @@ extension ReadingStore {
             entry.frame(receivedAt: now)
         } if: { journal in
             guard let former = entry.corrects, former != entry.id else { return }
-            try Self.requireEntry(former, in: journal, allowsWithdrawn: try journal.reading(entry.id) != nil)
+            let isKnown = try journal.reading(entry.id) != nil || journal.isPruned(entry)
+            try Self.requireEntry(former, in: journal, allowsWithdrawn: isKnown)
         }
         switch outcomes.first {
         case .new(let reading): return .added(reading)
@@ -77,6 +79,16 @@ extension ReadingStore {
             guard let reading = try await reading(id) else { return .pruned(id) }
             return .present(reading)
         default: throw StoreError.internalFault(detail: "an entry made no reading")
+        }
+    }
+
+    /// Whether an entry is stored, or was until it was pruned.
+    package func knows(_ entry: ManualEntry) async throws -> Bool {
+        if try await reading(entry.id) != nil { return true }
+        return try await read { [self] db in
+            let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
+            guard case .same? = try pruned?.find(entry.id, entry.record) else { return false }
+            return true
         }
     }
 

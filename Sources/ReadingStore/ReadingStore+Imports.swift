@@ -115,6 +115,8 @@ extension ReadingStore {
                 {
                     return .present(other.id)
                 }
+                // And was pruned then.
+                if try journal.pruned?.owner(of: other.id) == journal.contact.user { return .present(other.id) }
             }
         }
         let outcome = try journal.add(journal.decoder.judged(sample), id, sample.frame(receivedAt: now))

@@ -155,8 +155,15 @@ struct FrameBatch: Sendable {
     static let setting = "frames.dropped_before"
     private static let size: Int64 = 2000
 
-    /// What the octets say besides the record: other minutes of a sensor, a person's own words, another program's version.
-    private static let lasting: [FrameFormat] = [.libre1Scan, .manualEntry, .importedSample, .figureDecision]
+    /// What the octets say besides the record: other minutes of a sensor, a person's own words, another program's
+    /// version, how long a recording was when it was read. Without its length, either the rest of a recording that has
+    /// gone on is never asked for, or every contact transfers the whole of it to find out.
+    private static let lasting: [FrameFormat] = [
+        .libre1Scan, .manualEntry, .importedSample, .figureDecision, .o2ringSaturations,
+    ]
+
+    /// Whether frames of a format are kept as long as their readings.
+    static func keeps(_ format: FrameFormat) -> Bool { lasting.contains(format) }
 
     private var frames: [Int64] = []
     /// The last row that was looked at; `nil`: no older one is left.

@@ -81,7 +81,7 @@ extension ReadingStore {
         }
         let places = states.map(\.key.rawValue).sorted()
         let query = KnownPrunedDeliveries.Query(destinations: places, user: user)
-        if let known = prunedDeliveries.withLock({ $0.known(query) }) { return known }
+        if let known = prunedDeliveries.withLock({ $0.known(query, from: commits) }) { return known }
         var found = KnownPrunedDeliveries.Deliveries()
         if let row = try Row.fetchOne(
             db,
@@ -158,8 +158,13 @@ struct KnownPrunedDeliveries: Sendable {
     /// With how many commits there were before it was counted.
     private var counted: [Query: (deliveries: Deliveries, commits: Int)] = [:]
 
-    func known(_ query: Query) -> Deliveries? {
-        counted[query].flatMap { $0.commits >= touched ? $0.deliveries : nil }
+    /// What was counted, if that is what a reader sees.
+    ///
+    /// - Parameter commits: how many there were before the reader began. What others have counted since may be newer
+    ///   than what it reads: a reading that was pruned meanwhile would count twice.
+    func known(_ query: Query, from commits: Int) -> Deliveries? {
+        guard touched <= commits, let known = counted[query], known.commits >= touched else { return nil }
+        return known.deliveries
     }
 
     /// Keeps what was counted.
@@ -167,6 +172,8 @@ struct KnownPrunedDeliveries: Sendable {
     /// - Parameter commits: how many there were before it was counted.
     mutating func keep(_ found: Deliveries, _ query: Query, at commits: Int) {
         counted = counted.filter { $0.value.commits >= touched }
+        // A reader that began before the last change replaces nothing that was counted behind it.
+        guard commits >= touched else { return }
         counted[query] = (found, commits)
     }
 }

@@ -118,6 +118,36 @@ import Testing
         try store.close()
     }
 
+    @Test("a recording that was read before it ended is read to its end, though its octets are old and were let go")
+    func thinned() async throws {
+        let directory = FileManager.default.temporaryDirectory
+            .appending(path: "thinned-\(ProcessInfo.processInfo.globallyUniqueString)").path
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let now = try #require(Instant(rfc3339: "2026-11-21T12:00:00Z"))
+        let store = try await ReadingStore.open(
+            directory: directory, decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin",
+            now: { now })
+        let ring = ring([Self.night(Self.second, 120)])
+        // The gateway starts anew for each contact.
+        func read() async throws -> Int { try await MeterReader(journal: store, memory: store).read(ring).received }
+        #expect(try await read() == 2)
+        for group in try await store.groupsWaiting() {
+            let items = try await store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 10)
+            try await store.acknowledge(items.map(\.id), at: now)
+        }
+        // Those of the pulses: how long the recording was stands in those of the saturations.
+        #expect(try await store.thin(Retention([.frames: .zero])).map(\.frames) == [1])
+        // A recording that has not gone on is opened, and not transferred.
+        for _ in 0..<2 { #expect(try await read() == 0 && ring.commands == [0x14, 0x03, 0x05]) }
+        ring.change { $0.recordings[0] = Self.night(Self.second, 300) }
+        #expect(try await read() == 2)
+        #expect(
+            Self.counts(try await store.query(ReadingQuery()).readings.map(\.record)) == ["2026-11-17T22:52:51": [300]])
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
     @Test("what has no value yet counts once it has one; an embedder's journal follows the same rules")
     func withoutValue() async throws {
         let journal = MemoryJournal(timeZone: try #require(ZoneRules.named("UTC")))

@@ -149,6 +149,24 @@ import Testing
 
     // MARK: In a store
 
+    /// A measurement by the standard protocol, and as it stands in the first user's memory.
+    private static func forms(of sample: OmronSample, user: UInt8?) throws -> [Frame] {
+        let standard = BloodPressureMeasurement(
+            unit: .millimetresOfMercury, systolic: MedFloat16(rawValue: sample.systolic),
+            diastolic: MedFloat16(rawValue: UInt16(sample.diastolic)), meanArterialPressure: MedFloat16(rawValue: 97),
+            timeStamp: DateTime(try #require(sample.time)), pulseRate: MedFloat16(rawValue: UInt16(sample.pulse)),
+            userID: user, measurementStatus: 1
+        ).encoded
+        let received = try #require(Instant(rfc3339: "2026-11-21T10:00:00Z"))
+        return [
+            Frame(
+                format: FrameFormat(characteristic: 0x2A35), payload: standard, receivedAt: received, ordinal: 0),
+            Frame(
+                format: .omronRecord, payload: [0x02, 0xAC] + sample.octets(14, .highFirst), receivedAt: received,
+                ordinal: 0),
+        ]
+    }
+
     @Test(
         "in a store, a measurement that comes by both protocols is one reading with one id", arguments: [true, false])
     func twoProtocols(standardFirst: Bool) async throws {
@@ -156,21 +174,7 @@ import Testing
             .appending(path: "omron-\(ProcessInfo.processInfo.globallyUniqueString)").path
         let store = try await ReadingStore.open(
             directory: directory, decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin")
-        let sample = OmronSample()
-        let standard = BloodPressureMeasurement(
-            unit: .millimetresOfMercury, systolic: MedFloat16(rawValue: sample.systolic),
-            diastolic: MedFloat16(rawValue: UInt16(sample.diastolic)), meanArterialPressure: MedFloat16(rawValue: 97),
-            timeStamp: DateTime(try #require(sample.time)), pulseRate: MedFloat16(rawValue: UInt16(sample.pulse)),
-            userID: 1, measurementStatus: 1
-        ).encoded
-        let frames = [
-            Frame(
-                format: FrameFormat(characteristic: 0x2A35), payload: standard,
-                receivedAt: try #require(Instant(rfc3339: "2026-11-21T10:00:00Z")), ordinal: 0),
-            Frame(
-                format: .omronRecord, payload: [0x02, 0xAC] + sample.octets(14, .highFirst),
-                receivedAt: try #require(Instant(rfc3339: "2026-11-21T10:00:00Z")), ordinal: 0),
-        ]
+        let frames = try Self.forms(of: OmronSample(), user: 1)
         var ids: Set<ReadingID> = []
         // The clock is compared anew in the second contact, so that the two are placed minutes apart.
         for (turn, frame) in ((standardFirst ? frames : frames.reversed()) + frames).enumerated() {
@@ -200,6 +204,51 @@ import Testing
             at: try #require(Instant(rfc3339: "2026-11-21T10:30:00Z")), clock: nil, batteryPercent: nil)
         let previous = try #require(try await store.previousSummary(before: contact))
         #expect(!previous.isComplete && previous.announced == 4 && previous.received == 1)
+        try store.close()
+    }
+
+    @Test(
+        "promise 2: a measurement that was pruned does not come back by the other protocol, and another one comes",
+        arguments: [true, false], [1, nil] as [UInt8?])
+    func prunedForm(standardFirst: Bool, user: UInt8?) async throws {
+        let directory = FileManager.default.temporaryDirectory
+            .appending(path: "omron-\(ProcessInfo.processInfo.globallyUniqueString)").path
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let now = try #require(Instant(rfc3339: "2026-11-21T12:00:00Z"))
+        let store = try await ReadingStore.open(
+            directory: directory, decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin",
+            now: { now })
+        let start = try #require(Instant(rfc3339: "2026-11-21T09:50:00Z"))
+        func read(_ frame: Frame) async throws -> [FrameOutcome] {
+            let contact = try await store.beginContact(
+                with: DeviceDescription(address: address, model: "omron_hem7322t", provider: "omron_ble"), at: start,
+                clock: nil, batteryPercent: nil)
+            let outcomes = try await store.append([frame], of: contact)
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
+            return outcomes
+        }
+        func order(_ frames: [Frame]) -> [Frame] { standardFirst ? frames : frames.reversed() }
+        let forms = order(try Self.forms(of: OmronSample(), user: user))
+        guard case .new(let reading)? = try await read(forms[0]).first else {
+            Issue.record("nothing came")
+            return
+        }
+        for group in try await store.groupsWaiting() {
+            let items = try await store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 10)
+            try await store.acknowledge(items.map(\.id), at: now)
+        }
+        #expect(try await store.prune(olderThan: .zero).readings == 1)
+        for form in forms.reversed() { #expect(try await read(form) == [.repeated(reading.id)]) }
+        #expect(try await store.query(ReadingQuery()).readings.isEmpty)
+        #expect(try await store.groupsWaiting().isEmpty)
+        // Another measurement of the same second.
+        var other = OmronSample()
+        other.pulse += 1
+        let others = order(try Self.forms(of: other, user: user))
+        let came = try await read(others[1])
+        #expect(came.contains { if case .new = $0 { true } else { false } })
+        #expect(try await store.verify().isEmpty)
         try store.close()
     }
 }

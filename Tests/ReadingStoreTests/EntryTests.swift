@@ -109,6 +109,49 @@ struct EntryTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    @Test("an entry that is corrected to one that was pruned is withdrawn, and taken back where it is")
+    func correctedToPruned() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let charts = try await store.setDestination(
+            "charts", kind: "influxdb", kinds: [.glucose], hasUniqueSeconds: true, isSeriesByDevice: true,
+            needsSource: false, canRetract: true)
+        let lines = try await store.setDestination(
+            "lines", kind: "webhook", kinds: [.glucose], hasUniqueSeconds: false, needsSource: false, canRetract: true)
+        func deliver() async throws -> [Instant] {
+            try await PruneTests.deliver(store)
+            var timestamps: [Instant] = []
+            for place in [charts, lines] {
+                let items = try await DestinationTests.batch(store, at: place)
+                timestamps += items.map(\.timestamp)
+                try await store.acknowledge(items.map(\.id), at: Build.instant("2026-11-21T11:00:00Z"))
+            }
+            return timestamps
+        }
+        let right = try Self.entry()
+        try await store.enter(right)
+        #expect(try await deliver() == [right.instant, right.instant])
+        #expect(try await store.prune(olderThan: .zero).readings == 1)
+        let wrong = try Self.entry("6.5")
+        try await store.enter(wrong)
+        // Where values are told apart by their second, the pruned one has its own: it stays there.
+        let later = right.instant.advanced(bySeconds: 1)
+        #expect(try await deliver() == [later, right.instant])
+
+        let correction = try Self.entry(corrects: wrong.id)
+        #expect(try await store.knows(correction))
+        // A command that did not hear the answer is run again.
+        for _ in 0..<2 { #expect(try await store.enter(correction) == .pruned(right.id)) }
+        #expect(try await harness.all().map(\.id) == [wrong.id])
+        #expect(try await store.reading(wrong.id)?.excluded == .withdrawn)
+        for (place, timestamp) in [(charts, later), (lines, right.instant)] {
+            let retractions = try await store.retractions(at: place, limit: 10)
+            #expect(retractions.map(\.reading) == [wrong.id] && retractions.map(\.timestamp) == [timestamp])
+            #expect(try await store.groupsWaiting(at: place).isEmpty)
+        }
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test("what a device measured, and what is not there, is neither corrected nor withdrawn")
     func measured() async throws {
         let harness = try await Harness()

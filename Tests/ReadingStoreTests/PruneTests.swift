@@ -197,6 +197,64 @@ struct PruneTests {
         try await harness.store.loadPruneKey()
         #expect(try await harness.store.verify().isEmpty)
         #expect(try await harness.contact([Build.glucose(2, "2026-11-21T08:12:00", 92)]).map(\.name) == ["repeated"])
+        // What came back is pruned with the rest.
+        try await Self.deliver(harness.store)
+        #expect(try await harness.store.prune(olderThan: .zero).readings == 1)
+        #expect(try await harness.all().isEmpty)
+        #expect(try await harness.contact([Build.glucose(1, "2026-11-21T08:11:00", 91)]).map(\.name) == ["repeated"])
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("of a reading that came back while the key was missing, each destination has one place, the last")
+    func givenAgain() async throws {
+        let harness = try await Harness(encryption: .off())
+        let store = harness.store
+        func add(_ name: String, _ kinds: Set<ReadingKind> = [.glucose]) async throws -> DestinationKey {
+            try await store.setDestination(
+                name, kind: "webhook", kinds: kinds, hasUniqueSeconds: false, needsSource: false)
+        }
+        func read() async throws -> [String] {
+            try await harness.contact([Build.glucose(1, "2026-11-21T08:11:00", 91)]).map(\.name)
+        }
+        func deliver(to places: [DestinationKey], at time: Instant) async throws {
+            for place in places {
+                let items = try await DestinationTests.batch(store, at: place)
+                #expect(items.count == 1)
+                try await store.acknowledge(items.map(\.id), at: time)
+            }
+        }
+        let (first, second) = (Build.instant("2026-11-21T11:00:00Z"), Build.instant("2026-11-21T11:30:00Z"))
+        let lines = try await add("lines")
+        #expect(try await read() == ["new"])
+        try await deliver(to: [.vital, lines], at: first)
+        #expect(try await store.prune(olderThan: .zero).readings == 1)
+
+        store.pruneKey.withLock { $0 = nil }
+        // One destination gets it no more, and another one is new.
+        _ = try await add("lines", [.weight])
+        let clinic = try await add("clinic")
+        #expect(try await read() == ["new"])
+        try await deliver(to: [.vital, clinic], at: second)
+        try await store.loadPruneKey()
+        #expect(try await store.prune(olderThan: .zero).readings == 1)
+        let places = try await store.read { db in
+            try [DestinationKey.vital, lines, clinic].map { place in
+                try Int64.fetchAll(
+                    db,
+                    sql: """
+                        SELECT delivered_at FROM pruned_place AS p WHERE \(PrunedPlaces.holds("\(place.rawValue)"))
+                        """)
+            }
+        }
+        #expect(places == [[second.microseconds], [first.microseconds], [second.microseconds]])
+        #expect(try await read() == ["repeated"])
+        #expect(try await store.statistics().delivered == 1)
+        // And none has it once it has forgotten what it was given.
+        try await store.write(.setting) { db in
+            for place in [DestinationKey.vital, lines, clinic] { try PrunedPlaces.forget(place.rawValue, db) }
+        }
+        let left = try await store.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pruned_place") }
+        #expect(left == 0)
     }
 
     @Test("a contact that goes on while its readings are pruned goes on")

@@ -135,6 +135,42 @@ struct RetentionTests {
         #expect(try await harness.store.verify().map(\.problem) == [.noFrame])
     }
 
+    @Test("a recording whose octets are gone is not known, since it may have gone on; one that was pruned is")
+    func recordings() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let frames = [Build.glucose(1, "2026-11-21T08:10:00"), Build.glucose(2, "2026-11-21T08:20:00")]
+        try await harness.contact(frames)
+        let contact = try await store.beginContact(
+            with: Build.device(), at: Build.instant("2026-11-21T11:00:00Z"), clock: nil, batteryPercent: nil)
+        let starts = [Build.wall("2026-11-21T08:10:00"), Build.wall("2026-11-21T08:20:00")]
+        let lengths = Set(frames.map(\.payload.count))
+        try await store.write(.prune) { db in
+            try db.execute(sql: "UPDATE reading SET kind = \(kind: .spo2)")
+        }
+        #expect(
+            try await store.recordings(of: contact, beganAt: starts) == [starts[0]: lengths, starts[1]: lengths])
+        try await store.write(.prune) { db in
+            try db.execute(
+                sql: """
+                    DELETE FROM reading_frame WHERE reading = (SELECT key FROM reading WHERE base_time = ?)
+                    """, arguments: [starts[0].secondsSinceEpoch])
+        }
+        #expect(try await store.recordings(of: contact, beganAt: starts) == [starts[1]: lengths])
+        try await store.write(.prune) { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO pruned (identity, value, kind, device, user, sequence_epoch, base_time, time)
+                    SELECT randomblob(16), randomblob(16), kind, device, user, 0, base_time, time FROM reading
+                    """)
+            let second = try Int64.fetchOne(
+                db, sql: "SELECT key FROM reading WHERE base_time = ?", arguments: [starts[1].secondsSinceEpoch])
+            _ = try RowRemoval(db: db).removeReading(try #require(second))
+        }
+        // Another recording under the same name was pruned: that says nothing of the one that is stored.
+        #expect(try await store.recordings(of: contact, beganAt: starts) == [starts[1]: []])
+    }
+
     @Test("thousands of records go batch by batch, and what is younger is not looked at")
     func many() async throws {
         let harness = try await Harness()

@@ -220,6 +220,34 @@ struct TakenOverTests {
             try await harness.store.add(samples("anna")).allSatisfy { if case .present = $0 { true } else { false } })
     }
 
+    @Test("promise 2: nor once it was delivered and pruned")
+    func movedAndPruned() async throws {
+        let harness = try await Harness()
+        try await harness.store.setPeople([StorePerson(clientUserID: "anna", timeZone: "Asia/Tokyo", shares: [])])
+        let anna = try #require(try await harness.store.user("anna")).key
+        func samples(_ person: String) -> [ImportedSample] {
+            (0..<4).map { ImportTests.weight("155.4", at: Int64($0), person: person) }
+        }
+        try await harness.store.add(samples("white_bear"))
+        let moved = try await harness.all().prefix(3).map(\.id)
+        try await harness.store.moveReadings(.readings(Array(moved)), to: anna)
+        try await PruneTests.deliver(harness.store)
+        #expect(try await harness.store.prune(olderThan: .zero).readings == 4)
+        let outcomes = try await harness.store.add(samples("anna"))
+        #expect(outcomes.filter { if case .present = $0 { true } else { false } }.count == 3)
+        // The fourth was the other's: both may weigh as much.
+        #expect(try await harness.all().map(\.person) == ["anna"])
+        #expect(try await harness.store.groupsWaiting().map(\.count) == [1])
+        for person in ["white_bear", "anna"] {
+            #expect(
+                try await harness.store.add(samples(person)).allSatisfy {
+                    if case .present = $0 { true } else { false }
+                })
+        }
+        #expect(try await harness.all().count == 1)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
     @Test("an imported reading can be withdrawn, and neither its file nor its meter brings it back")
     func withdrawn() async throws {
         let first = try await Harness()

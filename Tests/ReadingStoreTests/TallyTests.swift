@@ -384,6 +384,21 @@ struct TallyTests {
         #expect(isKnown(1, 9) && counted.sum(at: 9) != nil)
     }
 
+    @Test("nor how much of what was pruned is delivered")
+    func olderPruned() {
+        let query = KnownPrunedDeliveries.Query(destinations: [1])
+        var known = KnownPrunedDeliveries()
+        known.touched = 11
+        known.keep(KnownPrunedDeliveries.Deliveries(count: 7), query, at: 11)
+        #expect(known.known(query, from: 10) == nil)
+        #expect(known.known(query, from: 11)?.count == 7)
+        // And what it counts does not take the place of what is newer.
+        known.keep(KnownPrunedDeliveries.Deliveries(count: 3), query, at: 10)
+        #expect(known.known(query, from: 11)?.count == 7)
+        known.touched = 12
+        #expect(known.known(query, from: 12) == nil)
+    }
+
     @Test("a block that is empty now does not count as changed")
     func emptied() {
         func tally(_ count: Int) -> FrameTally {

@@ -86,8 +86,8 @@ package struct EntryDesk: Sendable {
             guard reading.excluded != .withdrawn else { throw EntryChangeError.withdrawn(reading.id) }
             return EntryResult(outcome: .present, reading: reading)
         }
-        // The same correction again finds its own reading there.
-        if reading.excluded == .withdrawn, try await gateway.store.reading(entry.id) == nil {
+        // The same correction again finds its own reading there, or that it was pruned.
+        if reading.excluded == .withdrawn, try await !gateway.store.knows(entry) {
             throw EntryChangeError.withdrawn(reading.id)
         }
         entry.corrects = reading.id

@@ -177,8 +177,6 @@ extension O2RingRecording {
 extension FrameFormat {
     /// A message of an O2Ring as it came, or octets of it that are none.
     public static let o2ringMessage = FrameFormat(rawValue: 0x1_0060)
-    /// A recording of an O2Ring with its name, as the saturations in it.
-    public static let o2ringSaturations = FrameFormat(rawValue: 0x1_0061)
-    /// The same, as the pulses in it.
+    /// A recording of an O2Ring with its name, as the pulses in it; see `FrameFormat.o2ringSaturations`.
     public static let o2ringPulses = FrameFormat(rawValue: 0x1_0062)
 }
