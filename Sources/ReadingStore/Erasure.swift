@@ -43,9 +43,10 @@ extension ReadingStore {
     /// Erases everything of a person: readings, what waits of them, their contexts and frames, the contacts these came
     /// in, sources and zones. It cannot be undone.
     ///
-    /// Devices that are nobody else's stay known, without user and barred: no bond lets them be read before they are
-    /// paired anew. Sensors, which one person wears, do not stay. Where the person was the current user, one without a name is from then on, in the zone that was in force; a contact that goes on ends with
-    /// an error.
+    /// Devices that are nobody else's, and those of which the person has a slot, stay known, without user and barred:
+    /// no bond lets them be read before they are paired anew. Sensors, which one person wears, do not stay. Where the
+    /// person was the current user, one without a name is from then on, in the zone that was in force; a contact that
+    /// goes on ends with an error.
     ///
     /// The rows go in one transaction, for which whatever else is to be stored waits: a person of millions of readings takes
     /// minutes. After it the file is written anew and the write-ahead log is emptied: a page
@@ -103,13 +104,16 @@ extension ReadingStore {
                 try Self.keepKeys(db)
                 // Taken before the rows go: no number is given a second time.
                 let number = try RowNumbers(db, now: now).takeReading()
+                // While the readings are there: they tell whose records a device's memory has.
+                try Self.erasePairings(db, of: user.rawValue, isCurrent: isCurrent)
                 var walk = ErasureWalk(
                     db: db, sealing: sealing, user: user.rawValue, retracts: retracts, done: Set(done.map(\.rawValue)),
                     stopSwitch)
                 try walk.run(progress)
                 var erasure = try walk.result()
-                try Self.eraseRest(db, of: user.rawValue, isCurrent: isCurrent, into: &erasure)
-                if erasure.readings > 0 {
+                try Self.eraseRest(db, of: user.rawValue, into: &erasure)
+                // Of a person whose readings were all pruned, the note of that may have had the highest number.
+                if try erasure.readings > 0 || Changes(db: db).newest() < number - 1 {
                     try Changes(db: db).noteErasure(as: number)
                     try Changes(db: db).forgetSeconds()
                 }
@@ -174,15 +178,12 @@ extension ReadingStore {
     private static let fewRows = 3
 
     /// Erases what is left once the readings and frames have gone.
-    private static func eraseRest(
-        _ db: Database, of user: Int64, isCurrent: Bool, into erasure: inout Erasure
-    ) throws {
+    private static func eraseRest(_ db: Database, of user: Int64, into erasure: inout Erasure) throws {
         func count(_ rows: String) throws -> Int {
             try Int.fetchOne(db, sql: "SELECT count(*) FROM \(rows) WHERE user = ?", arguments: [user]) ?? 0
         }
         erasure.contacts = try count("contact")
         erasure.sources = try count("source")
-        try erasePairings(db, of: user, isCurrent: isCurrent)
         // What has no address is met in contacts alone: a sensor, which one person wears.
         let leftSensors = """
             device WHERE address IS NULL AND NOT EXISTS (SELECT 1 FROM contact WHERE device = device.key)
@@ -238,14 +239,23 @@ extension ReadingStore {
         }
     }
 
-    /// A device that was assigned to the person, or to nobody while the person was the one it then belonged to, is
-    /// nobody's any more and barred: whatever bond the system keeps, it is not read before it is paired anew. One that another person used last is theirs.
+    /// Makes a device nobody's and bars it: whatever bond the system keeps, it is not read before it is paired anew.
+    ///
+    /// Such a device was assigned to the person, the settings give them a slot of it or all, or it was assigned to
+    /// nobody while they were the current person. One that another person used last is that person's. So is one that
+    /// the settings give to another person whole, unless the erased person has readings of it, and so has its memory.
     private static func erasePairings(_ db: Database, of user: Int64, isCurrent: Bool) throws {
+        let (shared, others) = try SlotOwners.devices(db, of: user)
+        func list(_ keys: [Int64]) -> String { keys.map { String($0) }.joined(separator: ",") }
         try db.execute(
             sql: """
                 UPDATE device SET is_paired = 0, is_proven = 0, is_barred = 1, user = NULL
-                WHERE user = ?1 OR (user IS NULL AND ?2 AND coalesce(
-                    (SELECT c.user FROM contact AS c WHERE c.device = device.key ORDER BY c.key DESC LIMIT 1), ?1) = ?1)
+                WHERE user = ?1 OR key IN (\(list(shared))) OR (user IS NULL AND ?2 AND coalesce(
+                    (SELECT c.user FROM contact AS c WHERE c.device = device.key ORDER BY c.key DESC LIMIT 1), ?1) = ?1
+                    AND NOT (key IN (\(list(others)))
+                        AND NOT EXISTS (SELECT 1 FROM reading AS r
+                            WHERE r.device = device.key AND r.user = ?1 AND \(OwnReadings(db).condition))
+                        AND NOT EXISTS (SELECT 1 FROM pruned AS p WHERE p.device = device.key AND p.user = ?1)))
                 """, arguments: [user, isCurrent])
     }
 

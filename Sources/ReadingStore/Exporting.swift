@@ -124,7 +124,8 @@ extension ReadingStore {
         try StoreFiles.prepareDatabase(path)
         var configuration = Configuration()
         harden(&configuration)
-        // It only reads, but not read-only: SQLite 3.40 then fills indexes row by row, which takes three times as long.
+        // It only reads, but is not opened to read only: SQLite then forgets CHECK constraints, takes the tables of the copy for
+        // others, and fills them row by row, which takes three times as long.
         let queue = try DatabaseQueue(path: source, configuration: configuration)
         defer { try? queue.close() }
         try queue.inDatabase { db in

@@ -97,7 +97,7 @@ struct StoreImport {
         return source
     }
 
-    /// Re-encrypts every row with this place's key, and checks each.
+    /// Re-encrypts every row that can be read with this place's key, and checks each.
     private func settle(_ store: ReadingStore) async throws -> StoreStatistics {
         try await store.requireKeys()
         try await store.finishResealing(progress: progress)
@@ -107,9 +107,13 @@ struct StoreImport {
             // The store that was exported goes on, too: a position in its changes says nothing of these.
             try Changes(db: db).renewFeed()
         }
-        // The export is sealed, so a reading that isn't what this version reads from its frame is no damage: an earlier version may
-        // have read it otherwise. It must not keep the owner from the backup.
+        // The export is sealed, so whatever is wrong with a row was wrong in the store that was exported, and a reading
+        // that isn't what this version reads from its frame may have been read otherwise by an earlier version. Neither
+        // must keep the owner from the rest of the backup.
         let all = try await store.verify(progress: progress)
+        if let damage = all.first(where: { $0.problem == .database }) {
+            throw StoreError.corrupt(detail: "the database in the export is damaged: \(damage.subject)")
+        }
         let others = all.filter { $0.problem == .differs }
         let findings = all.filter { $0.problem != .differs }
         if !others.isEmpty {
@@ -117,10 +121,15 @@ struct StoreImport {
                 "readings of the export differ from their frames; `store verify` lists them",
                 metadata: ["readings": "\(others.count)"])
         }
-        guard findings.isEmpty else {
-            throw StoreError.corrupt(
-                detail: "the export has \(findings.count) findings, the first: \(findings[0].problem.rawValue) "
-                    + findings[0].subject)
+        if !findings.isEmpty {
+            let problems = Set(findings.map(\.problem.rawValue)).sorted().joined(separator: ", ")
+            let unreadable = findings.filter { $0.problem == .unreadable }.map(\.subject)
+            logger.warning(
+                "the exported store had faults, which stay: `healthrelay store verify` names them",
+                metadata: [
+                    "count": "\(findings.count)", "problems": "\(problems)",
+                    "rows": "\(KeyChange.listed(unreadable))",
+                ])
         }
         return try await store.statistics()
     }
@@ -164,6 +173,9 @@ extension ReadingStore {
     /// Nothing is in the store's place before it is whole and every row was checked. An import that is stopped leaves
     /// nothing, and begins anew when it is asked for again.
     ///
+    /// Rows that were damaged in the exported store stay as they are, and every other row is taken. The log says how
+    /// many faults there are, and ``verify(progress:)`` names them. Only a database that is damaged itself is refused.
+    ///
     /// - Parameters:
     ///   - path: the export.
     ///   - passphrase: the one the export was made with.
@@ -172,6 +184,7 @@ extension ReadingStore {
     ///   - encryption: whether content is sealed here, and where the key is.
     ///   - logger: gets what is done.
     ///   - progress: called now and then.
+    /// - Returns: what the store holds, rows that can't be read included.
     /// - Throws: ``ExportError``, ``StoreError``, `CancellationError`.
     @discardableResult
     public static func importing(

@@ -31,7 +31,8 @@ struct OwnReadings: Sendable {
         }
     }
 
-    private static func devices(of addresses: [String]) -> String {
+    /// The query for the devices that have one of these addresses.
+    static func devices(of addresses: [String]) -> String {
         let list = addresses.joined(separator: ",")
         return
             "SELECT device FROM device_address WHERE address IN (\(list)) UNION SELECT key FROM device WHERE address IN (\(list))"

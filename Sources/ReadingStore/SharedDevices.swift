@@ -115,6 +115,24 @@ struct SlotOwners: Sendable {
         }
     }
 
+    /// The devices of which a person has a slot, or all, and those that are another person's whole.
+    static func devices(_ db: Database, of user: Int64) throws -> (shared: [Int64], others: [Int64]) {
+        let addresses = try ReadingStore.lines(db, setting).compactMap { line -> String? in
+            guard let address = line.split(separator: " ").first, let bits = UInt64(address) else { return nil }
+            return String(Int64(bitPattern: bits))
+        }
+        var devices: (shared: [Int64], others: [Int64]) = ([], [])
+        for device in try Int64.fetchAll(db, sql: OwnReadings.devices(of: addresses)) {
+            let slots = try SlotOwners(db, device: device)
+            if slots.people.contains(user) {
+                devices.shared.append(device)
+            } else if slots.whole != nil {
+                devices.others.append(device)
+            }
+        }
+        return devices
+    }
+
     /// Whose a record of this slot is; nil: nobody's we know.
     ///
     /// - Parameter user: whose the contact is: where that person has no slot of their own, every slot that is nobody

@@ -61,6 +61,7 @@ extension ReadingStore {
         return try await withThrowingTaskGroup(of: Checked.self) { group in
             defer { group.cancelAll() }
             group.addTask {
+                // Rows that break a CHECK constraint are none of it, on a connection that only reads: they are told as rows.
                 .file(
                     try await walk.read { db in
                         try String.fetchAll(db, sql: "PRAGMA integrity_check(100)").filter { $0 != "ok" }

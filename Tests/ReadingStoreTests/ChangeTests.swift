@@ -146,6 +146,25 @@ struct ChangeTests {
         #expect(try await again.store.verify().isEmpty)
     }
 
+    @Test("no number is given twice when a person goes whose readings were all pruned before")
+    func neverReusedAfterPruning() async throws {
+        let harness = try await Harness()
+        let user = try await harness.store.currentUser().key
+        try await harness.contact(Self.glucose(0..<5))
+        try await PruneTests.deliver(harness.store)
+        try await harness.store.prune(olderThan: .zero)
+        let pruned = try await harness.store.newestChange()
+        #expect(try await harness.store.eraseUser(user).readings == 0)
+        #expect(try await Self.all(harness.store, after: pruned).map(Self.name) == ["erased"])
+        let erased = try await harness.store.newestChange()
+        #expect(erased.number > pruned.number)
+
+        try await harness.contact([Build.pressure(120, "2026-11-21T09:00:00")], device: Build.device(0xC1))
+        let news = try await Self.all(harness.store, after: erased)
+        #expect(news.map(Self.name) == ["added"] && news[0].position.number > erased.number)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
     @Test("a person's changes are theirs alone, and end with them; what others have costs no more than a page to pass")
     func persons() async throws {
         let harness = try await Harness()
@@ -333,6 +352,30 @@ struct SubscriberTests {
         try await store.eraseUser(user.key)
         #expect(try await store.subscriberList().map(\.name) == ["household"])
         #expect(try await Self.take(store, as: "household").map(ChangeTests.name) == ["erased"])
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test("a subscriber gets the next reading after a person has gone whose readings were all pruned before")
+    func erasedAfterPruning() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await store.setPeople([
+            StorePerson(clientUserID: "anna", timeZone: "Europe/Berlin", shares: [.init(address: 0xC1, slot: nil)])
+        ])
+        let anna = try #require(try await store.user("anna")).key
+        try await store.subscribe(as: "household", from: .beginning).end()
+        try await Self.fill(harness, 0..<3)
+        try await harness.contact([Build.pressure(120, "2026-11-21T08:00:00")], device: Build.device(0xC1))
+        try await PruneTests.deliver(store) { $0.reading.kind == .bloodPressure }
+        #expect(try await store.prune(olderThan: .zero).readings == 1)
+        #expect(
+            try await Self.take(store, as: "household").map(ChangeTests.name) == ["added", "added", "added", "pruned"])
+
+        try await store.eraseUser(anna)
+        try await Self.fill(harness, 3..<4)
+        #expect(try await store.subscriberList().map(\.waiting) == [2])
+        let news = try await Self.take(store, as: "household")
+        #expect(news.map(ChangeTests.name) == ["erased", "added"] && news.last?.reading?.record.sequence == 3)
         #expect(try await store.verify().isEmpty)
     }
 

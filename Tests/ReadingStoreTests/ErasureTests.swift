@@ -176,6 +176,55 @@ struct ErasureTests {
         #expect(try await harness.store.devices().map(\.isPaired) == [false, true, false])
     }
 
+    @Test(
+        "a meter of which a person has a slot, or all, is barred with them: its memory still has their records",
+        arguments: [nil, 2] as [UInt8?])
+    func shares(slot: UInt8?) async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let (cuff, other) = (Build.device(0xC000_0000_1810), Build.device(0xC000_0000_1811))
+        for device in [cuff, other] { try await store.notePairing(of: device, as: .proven) }
+        try await store.setPeople([
+            StorePerson(
+                clientUserID: "brown_bear", timeZone: "UTC", shares: [.init(address: 0xC000_0000_1810, slot: slot)])
+        ])
+        try await harness.contact([Build.pressure(127, "2026-11-21T08:00:00", user: 2)], device: cuff)
+        #expect(try await harness.all().map(\.person) == ["brown_bear"])
+        // The contact was the current person's.
+        let brown = try #require(try await store.user("brown_bear"))
+        try await store.eraseUser(brown.key)
+        #expect(try await store.pairings().map(\.isBarred) == [true, false])
+        // A bond that is found lifts nothing.
+        try await store.notePairing(of: cuff, as: .proven)
+        #expect(try await store.pairings().map(\.state) == [.unpaired, .proven])
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test("a meter that is another person's whole stays paired, unless it measured the one who is erased before")
+    func othersWhole() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let addresses: [UInt64] = [0xC000_0000_1810, 0xC000_0000_1811, 0xC000_0000_1812]
+        let devices = addresses.map { Build.device($0) }
+        for device in devices { try await store.notePairing(of: device, as: .proven) }
+        // One of them has a reading of the current person, and one had, which was pruned.
+        try await harness.contact([Build.pressure(127, "2026-11-21T07:00:00")], device: devices[2])
+        try await PruneTests.deliver(store)
+        try await store.prune(olderThan: .zero)
+        try await harness.contact([Build.pressure(128, "2026-11-21T07:30:00")], device: devices[1])
+        let shares = addresses.map { StorePerson.Share(address: $0, slot: nil) }
+        try await store.setPeople([StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: shares)])
+        for device in devices {
+            try await harness.contact(
+                [Build.pressure(118, "2026-11-21T08:00:00")], device: device, at: "2026-11-21T10:59:00Z")
+        }
+        try await store.eraseUser(store.currentUser().key)
+        #expect(try await store.pairings().map(\.isBarred) == [false, true, true])
+        #expect(try await store.pairings().map(\.state) == [.proven, .unpaired, .unpaired])
+        #expect(try await harness.all().map(\.person) == ["brown_bear", "brown_bear", "brown_bear"])
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test("numbers are never given twice: a reader that goes on does not write into the next contact")
     func numbers() async throws {
         let harness = try await Harness()

@@ -2,6 +2,8 @@ import Crypto
 import Foundation
 import GRDB
 import HealthReadings
+import LogLines
+import Logging
 import Testing
 
 @testable import ReadingStore
@@ -211,6 +213,85 @@ struct ExportTests {
                 path, passphrase: Self.passphrase, in: source.directory, decoder: TestDecoder())
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: source.directory).sorted() == before)
+    }
+
+    @Test(
+        "of a store with a damaged row all others are put back; the row stays as it is, and is named",
+        arguments: [true, false])
+    func damagedRow(isSealed: Bool) async throws {
+        let encryption: StoreEncryption = isSealed ? .on() : .off()
+        let source = try await Harness(encryption: encryption)
+        try await source.contact((UInt16(0)..<10).map { Build.glucose($0, "2026-11-21T08:\(10 + $0):00", 90 + $0) })
+        try source.store.close()
+        try TamperingTests.edit(source.directory) { db in
+            try db.execute(
+                sql: "UPDATE reading SET content = CAST(x'01' || randomblob(60) AS BLOB) WHERE key = 4")
+        }
+        let damaged = try await Harness(source.directory, encryption: encryption)
+        let finding = VerificationFinding(problem: .unreadable, subject: "reading 4")
+        #expect(try await damaged.store.verify() == [finding])
+        let path = source.directory + "/backup"
+        try await export(damaged.store, to: path)
+
+        let (directory, lines) = (Harness.newDirectory(), LogLines())
+        try await ReadingStore.importing(
+            path, passphrase: Self.passphrase, into: directory, decoder: TestDecoder(), encryption: encryption,
+            logger: lines.logger())
+        let said = try #require(lines.lines(from: .warning).first { $0.contains("exported store") })
+        #expect(said.contains(#""count": 1"#) && said.contains("row_unreadable"), "\(said)")
+        #expect(said.contains("reading 4"), "\(said)")
+        let target = try await Harness(directory, encryption: encryption)
+        let readings = try await ChangeTests.all(target.store).compactMap(\.reading)
+        #expect(readings.map(\.record.sequence) == [0, 1, 2, 4, 5, 6, 7, 8, 9])
+        #expect(try await target.store.verify() == [finding])
+        #expect(target.store.sealing.inUse.count == 1)
+    }
+
+    @Test("a store whose pruned.key is gone is put back, and verification names that", arguments: [true, false])
+    func lostPruneKey(isSealed: Bool) async throws {
+        let source = try await filled(.off())
+        let readings = try await source.all()
+        try source.store.close()
+        try FileManager.default.removeItem(atPath: PruneKey.path(in: source.directory))
+        let again = try await Harness(source.directory, encryption: .off())
+        let finding = VerificationFinding(problem: .pruneKey, subject: PruneKey.fileName)
+        #expect(try await again.store.verify() == [finding])
+        let path = source.directory + "/backup"
+        try await export(again.store, to: path)
+
+        let (directory, lines) = (Harness.newDirectory(), LogLines())
+        let encryption: StoreEncryption = isSealed ? .on() : .off()
+        try await ReadingStore.importing(
+            path, passphrase: Self.passphrase, into: directory, decoder: TestDecoder(), encryption: encryption,
+            logger: lines.logger())
+        #expect(lines.lines(from: .warning).contains { $0.contains("prune_key_missing") }, "\(lines.text)")
+        let target = try await Harness(directory, encryption: encryption)
+        #expect(try await Set(target.all()) == Set(readings))
+        #expect(try await target.store.verify() == [finding])
+    }
+
+    @Test("a database that is damaged itself is refused, and nothing is in the place")
+    func damagedDatabase() async throws {
+        let source = try await Harness(encryption: .off())
+        try await source.contact([Build.glucose(1, "2026-11-21T08:00:00")])
+        let path = source.directory + "/backup"
+        try await export(source.store, to: path)
+        var database: [UInt8] = []
+        let manifest = try ExportContents.read(path, passphrase: Self.passphrase) { database += $0 }.manifest
+        // The last page is of no kind that there is.
+        database[database.count - 1024] = 0xFF
+        var sealer = try ExportSealer(passphrase: Self.passphrase)
+        let line = Array(try JSONEncoder().encode(manifest)) + [UInt8(ascii: "\n")]
+        let sealed = try sealer.header + sealer.add(line) + sealer.add(database) + sealer.end()
+        try Data(sealed).write(to: URL(fileURLWithPath: path))
+        let directory = Harness.newDirectory()
+        let error = await #expect(throws: StoreError.self) {
+            try await ReadingStore.importing(
+                path, passphrase: Self.passphrase, into: directory, decoder: TestDecoder(), encryption: .off())
+        }
+        #expect(error?.isCorrupt == true, "\(String(describing: error))")
+        #expect(ReadingStore.databaseFiles(in: directory).isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: directory + "/import.new"))
     }
 
     @Test("what an export and an import that were killed have left is gone when the store opens, keys overwritten")

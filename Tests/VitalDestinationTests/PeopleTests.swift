@@ -137,9 +137,12 @@ struct PeopleTests {
             try await read(fixture, 3, from: 1, slot: 1)
             try await read(fixture, 2, from: 10, slot: nil)
             #expect(try await counts(fixture) == ["brown_bear": 5])
-            // Whoever is erased owns nothing any more.
+            // Whoever is erased owns nothing any more, and their meter is read for nobody before it is paired anew.
             let brown = try #require(try await fixture.store.user("brown_bear"))
             _ = try await fixture.store.eraseUser(brown.key)
+            let pairing = try #require(try await fixture.store.pairings().first)
+            #expect(pairing.isBarred)
+            try await fixture.store.admit(pairing.device, as: .proven)
             try await read(fixture, 1, from: 30, slot: 1)
             #expect(try await counts(fixture) == ["white_bear": 1])
         }

@@ -4,6 +4,9 @@ import HealthReadings
 
 /// A file that has its name only when it is whole and durable; until then it is called `NAME.part`.
 ///
+/// The part is locked while it is written: a second writer of the same file is refused. The part of a writer that was
+/// killed is replaced by the next one.
+///
 /// A symbolic link is followed: what it leads to is replaced, and the link stays. A device, a pipe or a socket is never replaced.
 package struct WholeFile: ~Copyable {
     /// What stands at a path.
@@ -29,14 +32,14 @@ package struct WholeFile: ~Copyable {
     /// - Parameters:
     ///   - path: where it is to be.
     ///   - streams: whether octets go into a device or a pipe that stands there, as `cp` does it; it waits for a pipe's reader.
-    /// - Throws: `POSIXError`; for a device or a pipe where they are not wanted, and always for a socket and a directory.
+    /// - Throws: `POSIXError`; for a device or a pipe where they are not wanted, and always for a socket and a
+    ///   directory; `EBUSY` while another writer writes the same file.
     package init(_ path: String, streams: Bool = false) throws(POSIXError) {
         let (opened, named, part): (Int32, String, String?)
         switch try Self.place(path) {
         case .file(let target):
             (named, part) = (target, target + ".part")
-            unlink(target + ".part")
-            opened = open(target + ".part", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            opened = try Self.begin(target + ".part")
         case .stream:
             guard streams else { throw POSIXError(.EEXIST) }
             (named, part) = (path, nil)
@@ -48,8 +51,38 @@ package struct WholeFile: ~Copyable {
 
     deinit {
         guard descriptor >= 0 else { return }
+        // Another writer may have begun the same file while this one was checked.
+        if let part, (try? Self.lock(descriptor, at: part)) != nil { unlink(part) }
         close(descriptor)
-        if let part { unlink(part) }
+    }
+
+    /// Creates the part, in the place of what a writer that was killed has left.
+    ///
+    /// Only the writer that has a part locked removes it, or gives it the file's name.
+    private static func begin(_ part: String) throws(POSIXError) -> Int32 {
+        let left = open(part, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        if left >= 0 || errno != ENOENT {
+            defer { if left >= 0 { close(left) } }
+            if left >= 0 { try lock(left, at: part) }
+            unlink(part)
+        }
+        let created = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard created >= 0 else { throw failure() }
+        do throws(POSIXError) { try lock(created, at: part) } catch {
+            close(created)
+            throw error
+        }
+        return created
+    }
+
+    /// Locks a part, unless it is another writer's or has another name by now.
+    private static func lock(_ descriptor: Int32, at part: String) throws(POSIXError) {
+        // Some file systems have no locks.
+        let isTaken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK
+        var (own, found) = (stat(), stat())
+        guard !isTaken, fstat(descriptor, &own) == 0, lstat(part, &found) == 0, own.st_dev == found.st_dev,
+            own.st_ino == found.st_ino
+        else { throw POSIXError(.EBUSY) }
     }
 
     private static func place(_ path: String) throws(POSIXError) -> Place {
@@ -94,7 +127,11 @@ package struct WholeFile: ~Copyable {
     /// - Throws: `POSIXError`, and what `look` throws.
     package mutating func check(_ look: (String) throws -> Void) throws {
         guard fsync(descriptor) == 0 else { throw Self.failure() }
-        try look(part ?? path)
+        guard let part else { return try look(path) }
+        // On SMB, nobody reads a locked file through another descriptor.
+        flock(descriptor, LOCK_UN)
+        try look(part)
+        try Self.lock(descriptor, at: part)
     }
 
     /// Gives the file its name. It survives a power cut from then on.
@@ -113,7 +150,9 @@ package struct WholeFile: ~Copyable {
         }
         // What came to stand there meanwhile is looked at as what stood there before.
         guard case .file(path) = try Self.place(path) else { throw POSIXError(.EEXIST) }
-        guard fsync(descriptor) == 0, rename(part, path) == 0 else { throw Self.failure() }
+        guard fsync(descriptor) == 0 else { throw Self.failure() }
+        try Self.lock(descriptor, at: part)
+        guard rename(part, path) == 0 else { throw Self.failure() }
         close(descriptor)
         descriptor = -1
         guard synchronizeDirectory(parentDirectory(of: path)) else {

@@ -54,7 +54,8 @@ extension Store {
             commandName: "import", abstract: "Create this store from a file that `store export` wrote.",
             discussion: """
                 The store must be empty, and no gateway may be running on it. Every row is sealed with this store's key \
-                and checked before the store is put in place. Pair the meters with this machine afterwards.
+                and checked before the store is put in place. A row that was damaged in the exported store stays as it \
+                is, and all others are taken: `store verify` names it. Pair the meters with this machine afterwards.
                 """)
         @Argument(help: ArgumentHelp("The export.", valueName: "file")) var file: String
         @OptionGroup var secret: PassphraseOptions
@@ -174,6 +175,10 @@ private final class ExportFile: OperationOutput {
         let reason = String(cString: strerror(error.code.rawValue))
         return switch error.code {
         case .ENOSPC, .EDQUOT, .EIO, .EPIPE: Problem("export_io", .inputOutput, "cannot write \(path): \(reason)")
+        case .EBUSY:
+            Problem(
+                "export_cannot_create", .cannotCreate, "cannot create \(path): another program is writing it",
+                hint: "choose another name, or wait until the other program has ended")
         default: Problem("export_cannot_create", .cannotCreate, "cannot create \(path): \(reason)")
         }
     }
