@@ -32,6 +32,14 @@ public struct CloudAccount: Sendable, Hashable {
     /// Whether the access token can be renewed here.
     public var isRenewable: Bool { tokens?.refresh != nil }
 
+    /// Whether it is known to be the account that was connected before: what was fetched of that need not come again.
+    ///
+    /// WHOOP's records name their user, and a fetch refuses another's. Until one has come, it may be another account.
+    func continues(_ former: CloudAccount) -> Bool {
+        guard let user else { return former.user == nil && former.owner != nil }
+        return user == former.user && service == former.service
+    }
+
     /// Whether a text can be an account's id in a path and a query.
     static func isUser(_ text: String) -> Bool {
         (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }

@@ -184,10 +184,14 @@ struct CloudParts {
             // A spot check has one value, or a few; of a night's, the average is a reading.
             let values = node["timeOffsetSpo2Values"]?.members ?? []
             let isOnDemand = if case .bool(true)? = node["onDemand"]?.value { true } else { false }
-            if values.count == 1, let value = values.first?.node.decimal {
-                add(.spo2, [measured(.saturation, value, .percent)], part: "spo2")
-            } else if isOnDemand, (2...Self.mostSpotChecks).contains(values.count) {
-                for (offset, value) in values { addSpotCheck(offset, value) }
+            let isSingle = values.count == 1 && values.first?.node.decimal != nil
+            if isSingle || isOnDemand && (2...Self.mostSpotChecks).contains(values.count) {
+                // An earlier or a later version with another count of values has the first one under the other name.
+                lookedFor += ["spo2", "spo2 0"].map { PartName(part: $0, kind: .spo2) }
+                for (offset, value) in values {
+                    // A night that has only begun becomes an average under the same name.
+                    addSpotCheck(offset, value, isUnnumbered: isSingle && (!isOnDemand || offset == "0"))
+                }
             } else {
                 vital(
                     .spo2, .saturation, ["averageSpo2", "spo2Value"], .percent, part: "spo2", source: "Garmin average")
@@ -216,7 +220,9 @@ struct CloudParts {
     private static let mostSpotChecks = 20
 
     /// Adds one value of a spot check; its key is its distance from the record's time, in seconds.
-    private mutating func addSpotCheck(_ offset: String, _ value: JSONNode) {
+    ///
+    /// - Parameter isUnnumbered: whether its name leaves out that distance.
+    private mutating func addSpotCheck(_ offset: String, _ value: JSONNode, isUnnumbered: Bool) {
         guard let seconds = Int64(offset), (0...86_400).contains(seconds), let number = value.decimal else {
             unreadable = unreadable ?? Unreadable(expected: "seconds and percentages in timeOffsetSpo2Values")
             return
@@ -224,7 +230,7 @@ struct CloudParts {
         let value = VitalValue(kind: .spo2, [.init(.saturation, Quantity(number, .percent))])
         readings.append(
             Part(
-                part: "spo2 \(seconds)", value: .vital(value),
+                part: isUnnumbered ? "spo2" : "spo2 \(seconds)", value: .vital(value),
                 time: ImportedTime(
                     time.instant.advanced(bySeconds: seconds), utcOffsetMinutes: time.utcOffsetMinutes,
                     basis: time.basis, uncertaintyMinutes: time.uncertaintyMinutes)))

@@ -1,10 +1,5 @@
 import HealthReadings
 
-extension FrameFormat {
-    /// A record of a vendor's cloud, and which part of it: see ``CloudRecord/frames(receivedAt:)``.
-    public static let cloudRecord = FrameFormat(rawValue: 0x1_0050)
-}
-
 /// A record of a vendor's cloud, as it came.
 ///
 /// It is stored as frames: one for each reading that it makes, each with the whole record. What a frame says is found by
@@ -127,7 +122,7 @@ public struct CloudRecord: Sendable, Hashable {
 }
 
 extension DecodedFrame {
-    /// Decodes the payload of a ``FrameFormat/cloudRecord``.
+    /// Decodes the payload of a frame of the format `cloudRecord`.
     ///
     /// - Parameter payload: the frame's octets.
     public init(cloudRecord payload: [UInt8]) {

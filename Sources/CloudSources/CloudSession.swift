@@ -109,7 +109,8 @@ public actor CloudSession {
 
     // MARK: Connecting
 
-    /// Exchanges what the browser brought, and keeps the account. It takes the place of one that was connected before.
+    /// Exchanges what the browser brought, and keeps the account. It takes the place of one that was connected before;
+    /// if it is the same account, the next fetch goes on where the last one ended.
     ///
     /// - Parameters:
     ///   - end: how the attempt ended.
@@ -129,6 +130,7 @@ public actor CloudSession {
             state.pending.removeAll { $0.user == account.user && $0.service == account.service }
             if let former = state.account, former.person == person, former.contract == account.contract {
                 account.owner = former.owner
+                if account.continues(former) { account.fetchedThrough = former.fetchedThrough }
             }
             state.account = account
             try accounts.save(state, of: vendor)
@@ -214,7 +216,7 @@ public actor CloudSession {
 
     // MARK: Fetching
 
-    /// Fetches every collection, from a week before the last fetch on.
+    /// Fetches every collection, from ``CloudVendor/overlap`` before the last fetch on.
     ///
     /// - Parameters:
     ///   - client: who is asked.
@@ -269,9 +271,8 @@ public actor CloudSession {
         let through = account.fetchedThrough[collection]
         // A clock that was ahead has left a mark in the future.
         let mark = through.map { min($0, summary.to) }
-        let start =
-            from ?? mark.map { $0.advanced(bySeconds: -CloudVendor.overlap) }
-            ?? summary.to.advanced(bySeconds: -limits.firstSpan)
+        let first = summary.to.advanced(bySeconds: -limits.firstSpan)
+        let start = from ?? mark.map { $0.advanced(bySeconds: -CloudVendor.overlap) } ?? first
         let range = min(start, summary.to)...summary.to
         summary.from = min(summary.from, range.lowerBound)
         summary.records[collection] = 0
@@ -290,8 +291,8 @@ public actor CloudSession {
                 CrashPoint.reach("cloud.fetch.after-page")
             }
             guard let next = page.next else {
-                // What lies between the last fetch and a later beginning has not come.
-                guard through.map({ range.lowerBound <= $0 }) ?? true else { return }
+                // What lies between the last fetch, or the first one's beginning, and a later beginning has not come.
+                guard range.lowerBound <= through ?? first else { return }
                 return try change { $0.fetchedThrough[collection] = range.upperBound }
             }
             guard !fresh.isEmpty, cursors.insert(next).inserted else {

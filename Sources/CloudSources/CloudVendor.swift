@@ -25,8 +25,9 @@ public enum CloudVendor: String, Sendable, Hashable, CaseIterable, Codable {
         }
     }
 
-    /// How far before the last fetch the next one begins, in seconds: a week.
+    /// How far before the last fetch the next one begins, in seconds: 15 days.
     ///
-    /// WHOOP scores a night hours later, and people change what was detected; a Garmin watch may be synchronised days later.
-    public static let overlap: Int64 = 7 * 86_400
+    /// A strap or a watch that meets no phone keeps about two weeks, and brings them at once. WHOOP also scores a night
+    /// hours later, and people change what was detected.
+    public static let overlap: Int64 = 15 * 86_400
 }

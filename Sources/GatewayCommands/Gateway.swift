@@ -198,9 +198,12 @@ public final class Gateway: Sendable {
     /// The problem that the gateway's clock is untrusted; nil where it is not.
     package func clockProblem() async -> Problem? { await clock.problem() }
 
-    /// The current user, or the problem that nobody has named one: the server knows people by their names only.
-    func requireNamedUser() async throws -> StoreUser {
-        let user = try await store.currentUser()
+    /// The person that a command names, or the current user; or the problem that they have no name: the server knows
+    /// people by their names only, and so do the ids of readings that came from another program.
+    ///
+    /// - Throws: `Problem` with status 66 if the store knows nobody of this name, 78 for somebody without one.
+    func requireNamedUser(_ name: String? = nil) async throws -> StoreUser {
+        let user = try await store.personOrCurrent(named: name)
         guard !user.clientUserID.isEmpty else {
             throw Problem(
                 "no_user", .configuration, "no user is set, so it is unknown whose readings these are",

@@ -10,6 +10,9 @@ public struct FrameFormat: RawRepresentable, Sendable, Hashable {
     /// information, that, and the memory (344 octets).
     public static let libre1Scan = FrameFormat(rawValue: 0x1_0000)
 
+    /// A record of a vendor's cloud, and which part of it.
+    public static let cloudRecord = FrameFormat(rawValue: 0x1_0050)
+
     /// A recording of an O2Ring with its name, as the saturations in it. One that has gone on since it was read has
     /// more octets.
     public static let o2ringSaturations = FrameFormat(rawValue: 0x1_0061)

@@ -4,14 +4,33 @@ import HealthReadings
 /// What came out of other programs' data: one frame, one reading.
 extension Journal {
     /// Stores a sample, unless it is stored already: then nothing changes, however it was written this time.
-    mutating func add(_ sample: ImportedSample, _ frame: Frame) throws -> FrameOutcome {
-        let id = sample.id
+    ///
+    /// - Parameter moved: what ``moved(_:from:)`` gives; `nil`: its own id.
+    mutating func add(_ sample: ImportedSample, _ frame: Frame, as moved: ReadingID? = nil) throws -> FrameOutcome {
+        let id = moved ?? sample.id
         guard let found = try reading(id) else { return try add(sample, id, frame) }
         if sample.recordName != nil { return try revise(found.key, found.reading, by: sample, frame) }
         if storedFrame != nil, try !isKept(frame, by: found.key, .record) {
             try attach(keep(frame, .record), to: found.key, .record)
         }
         return .repeated(id)
+    }
+
+    /// The id that a sample has here because it was imported as somebody else's and moved to its person since; `nil` if
+    /// it is here under its own id, or not at all.
+    ///
+    /// - Parameter people: as whose it may have been imported.
+    func moved(_ sample: ImportedSample, from people: [String]) throws -> ReadingID? {
+        guard sample.originalID == nil, try !holds(sample.id) else { return nil }
+        for person in people {
+            var other = sample
+            other.person = person
+            let id = other.id
+            if try holds(id), let found = try reading(id)?.reading, found.person == sample.person { return id }
+            // And was pruned then.
+            if try pruned?.owner(of: id) == contact.user { return id }
+        }
+        return nil
     }
 
     /// Notes what the other program says anew of a record that it names. An older version than the stored one says nothing; of

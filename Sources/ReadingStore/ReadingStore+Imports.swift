@@ -84,9 +84,15 @@ extension ReadingStore {
                     db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder,
                     sealing: sealing,
                     pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory, numbers: numbers)
+                let others = try Self.others(than: contact, db)
                 var outcomes: [FrameOutcome] = []
                 for frame in frames {
-                    try journal.add(frame, decoder.decode(frame, model: ImportedSample.model), into: &outcomes)
+                    let decoded = decoder.decode(frame, model: ImportedSample.model)
+                    if case .imported(let sample) = decoded, let id = try journal.moved(sample, from: others) {
+                        outcomes.append(try journal.add(sample, frame, as: id))
+                    } else {
+                        try journal.add(frame, decoded, into: &outcomes)
+                    }
                 }
                 return outcomes
             }
@@ -105,20 +111,7 @@ extension ReadingStore {
         let id = sample.id
         guard try !journal.holds(id) else { return .present(id) }
         if let found = try journal.measuredHere(sample) { return present(found, sample) }
-        if sample.originalID == nil {
-            for person in people {
-                var other = sample
-                other.person = person
-                // It was imported as somebody else's, and moved to the person since.
-                if try journal.holds(other.id), let found = try journal.reading(other.id)?.reading,
-                    found.person == sample.person
-                {
-                    return .present(other.id)
-                }
-                // And was pruned then.
-                if try journal.pruned?.owner(of: other.id) == journal.contact.user { return .present(other.id) }
-            }
-        }
+        if let id = try journal.moved(sample, from: people) { return .present(id) }
         let outcome = try journal.add(journal.decoder.judged(sample), id, sample.frame(receivedAt: now))
         guard case .new(let reading) = outcome else { return .present(id) }
         made.append(outcome)
@@ -130,14 +123,16 @@ extension ReadingStore {
         return person == sample.person ? .present(found.id) : .presentOfAnother(found.id, person: person)
     }
 
-    /// As whose samples of this origin were imported besides.
+    /// As whose samples of this origin were imported besides. As long as the person had no name, some were nobody's.
     private static func others(than contact: Int64, _ db: Database) throws -> [String] {
-        try String.fetchAll(
+        let names = try String.fetchAll(
             db,
             sql: """
                 SELECT client_user_id FROM user WHERE key IN (SELECT user FROM contact WHERE device =
                     (SELECT device FROM contact WHERE key = ?1)) AND key <> (SELECT user FROM contact WHERE key = ?1)
+                    AND client_user_id <> ''
                 """, arguments: [contact])
+        return [""] + names
     }
 
     /// Whose samples they are, and whose data they come from.

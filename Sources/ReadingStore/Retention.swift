@@ -159,7 +159,7 @@ struct FrameBatch: Sendable {
     /// version, how long a recording was when it was read. Without its length, either the rest of a recording that has
     /// gone on is never asked for, or every contact transfers the whole of it to find out.
     private static let lasting: [FrameFormat] = [
-        .libre1Scan, .manualEntry, .importedSample, .figureDecision, .o2ringSaturations,
+        .libre1Scan, .manualEntry, .importedSample, .cloudRecord, .figureDecision, .o2ringSaturations,
     ]
 
     /// Whether frames of a format are kept as long as their readings.

@@ -153,6 +153,37 @@ import Testing
         #expect(metrics?.time.basis == .assumedZone && metrics?.time.uncertaintyMinutes == 720)
     }
 
+    @Test("each value of a spot check has its own time and one reading, however many there are later")
+    func spotChecks() throws {
+        func record(_ values: String, _ members: String = #","onDemand":true"#) -> CloudRecord {
+            let json = CloudRecords.garmin("x-1", at: Self.date, #""timeOffsetSpo2Values":{\#(values)}\#(members)"#)
+            return CloudRecord(.garmin, "pulseox", Array(json.utf8), person: "ann")
+        }
+        /// The seconds from the record's time to each reading that counts once these versions have come.
+        func seconds(_ versions: CloudRecord...) throws -> [Int64] {
+            var stored: [ReadingID: Int64] = [:]
+            for version in versions {
+                for retraction in version.retractions(receivedAt: Instant(seconds: 0)) {
+                    stored[retraction.reading] = nil
+                }
+                let json = String(decoding: version.json, as: UTF8.self)
+                for sample in try Self.samples(.garmin, "pulseox", json).values where sample.kind == .spo2 {
+                    stored[sample.id] = sample.time.instant.seconds - 1_795_176_000
+                }
+            }
+            return stored.values.sorted()
+        }
+        let (one, two) = (record(#""28800":97"#), record(#""28800":97,"28860":96"#))
+        #expect(try seconds(one) == [28_800])
+        #expect(try seconds(one, two) == [28_800, 28_860])
+        let (first, both) = (record(#""0":97"#), record(#""0":97,"60":96"#))
+        #expect(try seconds(first, both) == [0, 60])
+        #expect(try seconds(both, first) == [0, 60])
+        // Of a night that has only begun the value gives way to the average.
+        let night = record(#""28800":97,"28860":96"#, #","averageSpo2":95"#)
+        #expect(try seconds(record(#""28800":97"#, ""), night) == [0])
+    }
+
     @Test("what is there and is no number is unreadable, and the rest is read; a day without steps has none")
     func noNumbers() throws {
         func decoded(_ vendor: CloudVendor, _ collection: String, _ json: String) -> [DecodedFrame] {

@@ -257,7 +257,7 @@ struct CloudBench: Sendable {
     }
 
     @Test(
-        "pages are fetched to the end, from a week before the last fetch on",
+        "pages are fetched to the end, from some days before the last fetch on",
         arguments: [
             CloudService.Contract.vendor, .wearService,
         ])
@@ -276,6 +276,75 @@ struct CloudBench: Sendable {
             let (again, _) = try await bench.fetch(contract)
             #expect(again.from == summary.to.advanced(bySeconds: -CloudVendor.overlap))
             #expect(try bench.accounts.state(of: .whoop).account?.lastFetchAt == again.to)
+        }
+    }
+
+    @Test(
+        "connected again, it goes on where the last fetch ended, however long ago that is; a disconnect forgets that",
+        arguments: [
+            CloudService.Contract.vendor, .wearService,
+        ])
+    func connectedAgain(_ contract: CloudService.Contract) async throws {
+        try await CloudBench.run(.whoop, Self.nights(2)) { bench in
+            try await bench.connect(contract)
+            let (first, _) = try await bench.fetch(contract)
+            bench.slept.now.withLock { $0 = $0.advanced(bySeconds: 70 * 86_400) }
+            bench.cloud.change {
+                $0.revokeAll()
+                $0.connected = []
+            }
+            #expect(try await bench.failure(contract)?.kind == .tokenExpired)
+            try await bench.connect(contract)
+            let (again, _) = try await bench.fetch(contract)
+            #expect(again.from == first.to.advanced(bySeconds: -CloudVendor.overlap))
+            try await bench.session.forget()
+            try await bench.connect(contract)
+            let (fresh, _) = try await bench.fetch(contract)
+            #expect(fresh.from == fresh.to.advanced(bySeconds: -CloudLimits().firstSpan))
+        }
+    }
+
+    @Test("connected again before a record has said whose it is, it may be another account: 30 days are fetched")
+    func unknownOwner() async throws {
+        try await CloudBench.run { bench in
+            try await bench.connect()
+            try await bench.fetch()
+            try await bench.connect()
+            let (summary, _) = try await bench.fetch()
+            #expect(summary.from == summary.to.advanced(bySeconds: -CloudLimits().firstSpan))
+        }
+    }
+
+    @Test("a first fetch that begins later than usual leaves what lies before to the next one")
+    func laterBeginning() async throws {
+        try await CloudBench.run(.whoop, Self.nights(60)) { bench in
+            try await bench.connect()
+            let start = bench.slept.now.withLock(\.self).advanced(bySeconds: -86_400)
+            let part = try await bench.session.fetch(through: try bench.client(), from: start) { _ in }
+            #expect(part.from == start && (part.records["sleep"] ?? 0) < 60)
+            let (whole, records) = try await bench.fetch()
+            #expect(whole.from == whole.to.advanced(bySeconds: -CloudLimits().firstSpan) && records.count == 60)
+            #expect(try await bench.fetch().0.from == whole.to.advanced(bySeconds: -CloudVendor.overlap))
+        }
+    }
+
+    @Test("nights that a strap kept for twelve days come, though fetches went on without them; it takes four requests")
+    func late() async throws {
+        try await CloudBench.run(.whoop, Self.nights(1)) { bench in
+            try await bench.connect()
+            try await bench.fetch()
+            for _ in 0..<12 {
+                bench.slept.now.withLock { $0 = $0.advanced(bySeconds: 86_400) }
+                try await bench.fetch()
+            }
+            let late = (1...12).map { (day: Int) -> String in
+                CloudRecords.sleep("late-\(day)", at: Self.now.addingTimeInterval(Double(day) * 86_400 - 3600))
+            }
+            bench.cloud.change { $0.records["whoop/sleep", default: []] += late }
+            let asked = bench.cloud.count("GET /developer/")
+            let (_, records) = try await bench.fetch()
+            #expect(records.count { String(decoding: $0.json, as: UTF8.self).contains("late-") } == 12)
+            #expect(bench.cloud.count("GET /developer/") == asked + 4)
         }
     }
 

@@ -390,6 +390,77 @@ import Testing
         }
     }
 
+    @Test("an account of somebody without a name is not connected; one from before is nobody's, and goes with anybody")
+    func unnamed() async throws {
+        try await EmulatedCloud.with(Self.state()) { cloud in
+            let gateway = try Gateway(cloud)
+            let refused = try await Tool.run(
+                ["cloud", "connect", "whoop", "--json", "--state-dir", gateway.scratch.state],
+                environment: gateway.environment.filter { $0.key != "HEALTHRELAY_USER_CLIENT_USER_ID" })
+            #expect(refused.status == 78 && refused.errors.contains("no_user"), "\(refused.errors)")
+            #expect(cloud.state.requests.isEmpty)
+
+            try await gateway.connect("whoop")
+            let file = gateway.scratch.state + "/cloud/whoop.json"
+            func forgetPerson() throws {
+                let text = try String(contentsOfFile: file, encoding: .utf8)
+                #expect(text.contains(#""person":"ann""#))
+                try text.replacing(#""person":"ann""#, with: #""person":"""#)
+                    .write(toFile: file, atomically: false, encoding: .utf8)
+            }
+            try forgetPerson()
+            let asked = cloud.state.requests.count
+            let failed = try await gateway.run("cloud", "fetch", "--json")
+            #expect(failed.status == 78 && failed.errors.contains("no_user"), "\(failed.errors)")
+            #expect(failed.errors.contains("healthrelay cloud connect whoop"), "\(failed.errors)")
+            #expect(cloud.state.requests.count == asked)
+            try await gateway.connect("whoop")
+            #expect(try await gateway.run("cloud", "fetch").status == 0)
+
+            try forgetPerson()
+            let erased = try await gateway.run("store", "forget", "--user", "ann", "--yes")
+            #expect(erased.status == 0, "\(erased.errors)")
+            let status = try await gateway.run("cloud", "status", "--json")
+            #expect(status.output.contains(#""accounts":[]"#), "\(status.output)")
+        }
+    }
+
+    @Test("readings that were moved to the right person are not stored again once the account is connected for them")
+    func moved() async throws {
+        var state = EmulatedCloud.State()
+        state.records["whoop/recovery"] = [CloudRecords.recovery(1, at: Self.noon - 3600)]
+        state.records["whoop/sleep"] = [CloudRecords.sleep("n", at: Self.noon - 40_000, isScored: false)]
+        try await EmulatedCloud.with(state) { cloud in
+            let gateway = try Gateway(cloud)
+            try await gateway.connect("whoop")
+            #expect(try await gateway.run("cloud", "fetch", "--json").output.contains(#""stored":5,"#))
+            let known = try await Tool.run(
+                ["cloud", "status", "--state-dir", gateway.scratch.state],
+                environment: gateway.environment.merging(["HEALTHRELAY_USER_CLIENT_USER_ID": "bob"]) { $1 })
+            #expect(known.status == 0, "\(known.errors)")
+            let ids = try await gateway.readings().compactMap { $0["id"] as? String }
+            let moved = try await Tool.run(
+                ["move"] + ids + ["--to-person", "bob", "--yes", "--state-dir", gateway.scratch.state],
+                environment: gateway.environment)
+            #expect(moved.status == 0, "\(moved.errors)")
+            #expect(try await gateway.run("cloud", "disconnect", "whoop").status == 0)
+            let (command, page) = try await gateway.begin("whoop", "--person", "bob")
+            _ = try await gateway.browse(page)
+            let connected = await command.finish()
+            #expect(connected.status == 0, "\(connected.errors)")
+
+            // What the vendor says anew is a revision all the same.
+            cloud.change { $0.records["whoop/sleep"] = [CloudRecords.sleep("n", at: Self.noon - 40_000)] }
+            for counts in [#""stored":0,"revised":1,"present":4"#, #""stored":0,"revised":0,"present":5"#] {
+                let fetched = try await gateway.run("cloud", "fetch", "--json")
+                #expect(fetched.output.contains(counts), "\(fetched.output)\(fetched.errors)")
+            }
+            let people = try await gateway.readings().map { $0["person"] as? String }
+            #expect(people == [String?](repeating: "bob", count: 5))
+            try await gateway.verify()
+        }
+    }
+
     @Test("a fetch tells the service of a former disconnect, also where nothing else is connected")
     func tellsOfDisconnect() async throws {
         try await EmulatedCloud.with(Self.state()) { cloud in

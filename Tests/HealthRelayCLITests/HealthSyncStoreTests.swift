@@ -22,9 +22,14 @@ import Testing
     private struct Paired {
         let scratch: Scratch
         let phone: EmulatedPhone
+        let environment: [String: String]
 
-        init(_ samples: [PhoneSample], _ change: (inout EmulatedPhone.State) -> Void = { _ in }) async throws {
+        init(
+            _ samples: [PhoneSample], user: String? = "ann",
+            _ change: (inout EmulatedPhone.State) -> Void = { _ in }
+        ) async throws {
             scratch = try Scratch()
+            environment = user.map { ["HEALTHRELAY_USER_CLIENT_USER_ID": $0] } ?? [:]
             var state = EmulatedPhone.State()
             state.samples = samples
             state.enabled = Array(Set(samples.map(\.type))).sorted() + ["sleepREM", "sleepCore"]
@@ -36,21 +41,20 @@ import Testing
         }
 
         func run(_ arguments: String...) async throws -> Tool.Result {
-            try await Tool.run(
-                arguments + ["--state-dir", scratch.state], environment: ["HEALTHRELAY_USER_CLIENT_USER_ID": "ann"])
+            try await Tool.run(arguments + ["--state-dir", scratch.state], environment: environment)
         }
 
         func fetch(_ arguments: String...) async throws -> Tool.Result {
             try await Tool.run(
                 ["healthsync", "fetch", "--store"] + HealthSyncStoreTests.range + arguments
-                    + ["--state-dir", scratch.state], environment: ["HEALTHRELAY_USER_CLIENT_USER_ID": "ann"])
+                    + ["--state-dir", scratch.state], environment: environment)
         }
 
         /// The lines of a query as documents.
         func readings(_ types: String = "") async throws -> [[String: Any]] {
             let result = try await Tool.run(
                 ["query", "--format", "ndjson", "--limit", "10000"] + (types.isEmpty ? [] : ["--types", types])
-                    + ["--state-dir", scratch.state], environment: ["HEALTHRELAY_USER_CLIENT_USER_ID": "ann"])
+                    + ["--state-dir", scratch.state], environment: environment)
             #expect(result.status == 0, "\(result.errors)")
             return try result.lines.map { line in
                 try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
@@ -198,6 +202,19 @@ import Testing
         let erased = try await paired.run("store", "forget", "--yes", "--json")
         #expect(erased.status == 0, "\(erased.errors)")
         #expect(try await paired.readings().isEmpty)
+        await paired.phone.stop()
+    }
+
+    @Test("samples of somebody without a name are not stored, and stay on the phone: they come once there is one")
+    func unnamed() async throws {
+        let paired = try await Paired(Self.day, user: nil)
+        let refused = try await paired.fetch("--json")
+        #expect(refused.status == 78 && refused.errors.contains("no_user"), "\(refused.errors)")
+        #expect(try await paired.readings().isEmpty)
+        let stored = try await Tool.run(
+            ["healthsync", "fetch", "--store", "--json"] + Self.range + ["--state-dir", paired.scratch.state],
+            environment: ["HEALTHRELAY_USER_CLIENT_USER_ID": "ann"])
+        #expect(stored.output.contains(#""stored":10,"present":0"#), "\(stored.output)\(stored.errors)")
         await paired.phone.stop()
     }
 

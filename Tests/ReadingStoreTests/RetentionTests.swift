@@ -135,6 +135,27 @@ struct RetentionTests {
         #expect(try await harness.store.verify().map(\.problem) == [.noFrame])
     }
 
+    @Test("a cloud's records keep their octets: what is stored may have come before an older version")
+    func cloudRecords() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        for (text, updated, received) in [
+            ("156.4", "2026-11-21T08:30:00Z", "2026-11-21T09:00:00Z"),
+            ("155.4", "2026-11-21T08:10:00Z", "2026-11-21T11:30:00Z"),
+        ] {
+            var sample = ImportTests.weight(text, at: 0, provider: "garmin")
+            sample.recordName = "bodyComps/1/weight"
+            sample.updatedAt = Build.instant(updated)
+            let frame = Frame(
+                format: .cloudRecord, payload: sample.octets, receivedAt: Build.instant(received), ordinal: 0)
+            try await store.add(of: "garmin", person: "white_bear") { _ in [frame] }
+        }
+        try await PruneTests.deliver(store)
+        #expect(try await store.thin(Retention([.frames: Self.hour])).isEmpty)
+        #expect(try await harness.all().count == 1)
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test("a recording whose octets are gone is not known, since it may have gone on; one that was pruned is")
     func recordings() async throws {
         let harness = try await Harness()

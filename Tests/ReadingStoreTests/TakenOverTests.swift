@@ -248,6 +248,45 @@ struct TakenOverTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    @Test("promise 2: nor are a cloud's records, and what they say anew is a revision of what was moved")
+    func movedRecords() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await store.setPeople([StorePerson(clientUserID: "anna", timeZone: "Asia/Tokyo", shares: [])])
+        let anna = try #require(try await store.user("anna")).key
+        func add(_ text: String, of person: String) async throws -> [String] {
+            let frames = (0..<3).map { (number: Int) -> Frame in
+                var sample = ImportTests.weight(text, at: Int64(number), person: person, provider: "garmin")
+                sample.recordName = "bodyComps/\(number)/weight"
+                return sample.frame(receivedAt: Build.instant("2026-11-21T11:00:00Z"))
+            }
+            return try await store.add(of: "garmin", person: person) { _ in frames }.map(\.name).sorted()
+        }
+        #expect(try await add("155.4", of: "white_bear") == ["new", "new", "new"])
+        let moved = try await harness.all().prefix(2).map(\.id)
+        try await store.moveReadings(.readings(Array(moved)), to: anna)
+        // The third is still the other's.
+        #expect(try await add("155.4", of: "anna") == ["new", "repeated", "repeated"])
+        #expect(try await add("156.4", of: "anna") == ["revised", "revised", "revised"])
+        #expect(try await add("156.4", of: "anna") == ["repeated", "repeated", "repeated"])
+        #expect(try await harness.all().filter { $0.person == "anna" }.count == 3)
+        #expect(try await harness.all().count == 4)
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test("promise 2: what was imported before its person had a name is not stored again")
+    func named() async throws {
+        let store = try await Harness.open(Harness.newDirectory(), user: "")
+        let sample = ImportTests.weight("155.4", at: 0, person: "")
+        #expect(try await store.add([sample]) == [.stored(sample.id, excluded: nil)])
+        try await store.setCurrentUser("white_bear", timeZone: "Europe/Berlin")
+        #expect(try await store.add([ImportTests.weight("155.4", at: 0)]) == [.present(sample.id)])
+        let frame = ImportTests.weight("155.4", at: 0).frame(receivedAt: Build.instant("2026-11-21T11:00:00Z"))
+        let outcomes = try await store.add(of: "apple_health_kit", person: "white_bear") { _ in [frame] }
+        #expect(outcomes.map(\.name) == ["repeated"])
+        #expect(try await store.query(ReadingQuery(limit: 10)).readings.map(\.person) == ["white_bear"])
+    }
+
     @Test("an imported reading can be withdrawn, and neither its file nor its meter brings it back")
     func withdrawn() async throws {
         let first = try await Harness()

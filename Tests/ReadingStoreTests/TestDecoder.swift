@@ -22,7 +22,9 @@ struct TestDecoder: FrameDecoding {
     func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         if frame.format == .manualEntry { return DecodedFrame(manualEntry: frame.payload) }
         if frame.format == .figureDecision { return DecodedFrame(figureDecision: frame.payload) }
-        if frame.format == .importedSample { return DecodedFrame(importedSample: frame.payload) }
+        if frame.format == .importedSample || frame.format == .cloudRecord {
+            return DecodedFrame(importedSample: frame.payload)
+        }
         let o = frame.payload
         guard !knowsNothing, o.count >= 3 else {
             return .malformed(

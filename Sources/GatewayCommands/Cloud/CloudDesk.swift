@@ -32,9 +32,13 @@ package final class CloudDesk: Sendable {
     }
 
     /// Forgets the accounts of people who are about to be erased.
+    ///
+    /// An account that was connected before a user was set names nobody, so it may be theirs.
     func forget(people: [String]) async throws {
         for vendor in CloudVendor.allCases {
-            guard let account = try? state(vendor).account, people.contains(account.person) else { continue }
+            guard let account = try? state(vendor).account,
+                account.person.isEmpty || people.contains(account.person)
+            else { continue }
             do {
                 try await session(vendor).forget()
             } catch {

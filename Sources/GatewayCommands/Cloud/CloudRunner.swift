@@ -24,14 +24,15 @@ struct CloudRunner {
 
     private func connect(_ connection: CloudConnection) async throws {
         let vendor = connection.vendor
-        let person = try await gateway.store.personOrCurrent(named: connection.person).clientUserID
-        if let other = try? desk.state(vendor).account, other.person != person {
+        let service = try desk.service(vendor)
+        let person = try await gateway.requireNamedUser(connection.person).clientUserID
+        // An account that was connected before a user was set is nobody's: any person's takes its place.
+        if let other = try? desk.state(vendor).account, !other.person.isEmpty, other.person != person {
             throw Problem(
                 "account_of_another", .configuration,
                 "\(vendor.title) is connected for \(Self.name(other.person)), and a gateway has one account of each vendor",
                 hint: "`healthrelay cloud disconnect \(vendor.rawValue)` ends that first")
         }
-        let service = try desk.service(vendor)
         let client = desk.client(vendor, service)
         let session = desk.session(vendor)
         let attempt = CloudAuthorization()
@@ -205,6 +206,12 @@ struct CloudRunner {
     /// - Throws: `Problem`; what came before is stored, and the same fetch again goes on.
     func fetch(_ vendor: CloudVendor, from: Instant? = nil) async throws -> CloudResult {
         guard let account = try desk.state(vendor).account else { throw Problem(.init(vendor: vendor)) }
+        guard !account.person.isEmpty else {
+            throw Problem(
+                "no_user", .configuration,
+                "\(vendor.title) was connected before a user was set, so it is unknown whose readings these are",
+                hint: "connect it again: `healthrelay cloud connect \(vendor.rawValue)`")
+        }
         let client = try desk.client(of: account)
         guard try await gateway.store.user(account.person) != nil else {
             throw Problem(

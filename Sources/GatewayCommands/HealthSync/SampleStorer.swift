@@ -21,12 +21,13 @@ actor SampleStorer: SampleReceiver {
     private var excluded: [Exclusion: Int] = [:]
     private var kinds: [ReadingKind: Int] = [:]
 
-    /// - Throws: `Problem` for a person that the store doesn't know.
+    /// - Throws: `Problem` for a person that the store doesn't know, or who has no name.
     init(_ gateway: Gateway, person: String?, json: Bool, _ output: any OperationOutput) async throws {
         self.gateway = gateway
         self.json = json
         self.output = output
-        let user = try await gateway.store.personOrCurrent(named: person)
+        // As for a file: samples of somebody without a name would be stored twice once there is one.
+        let user = try await gateway.requireNamedUser(person)
         samples = PhoneSampleImport(person: user.clientUserID)
     }
 

@@ -33,13 +33,8 @@ struct ImportRunner {
 
     func begin(_ person: String?) async throws -> ImportContext {
         if let problem = await gateway.clockProblem() { throw problem }
-        let user: StoreUser
-        if let person {
-            user = try await gateway.store.person(named: person)
-        } else {
-            // A reading's id names its person: samples of somebody without a name would be stored twice once there is one.
-            user = try await gateway.requireNamedUser()
-        }
+        // A reading's id names its person: samples of somebody without a name would be stored twice once there is one.
+        let user = try await gateway.requireNamedUser(person)
         return ImportContext(
             person: user.clientUserID, people: try await gateway.store.users().map(\.clientUserID),
             zones: try await gateway.store.zones(of: user.key).map { begin, zone in

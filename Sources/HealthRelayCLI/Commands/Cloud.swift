@@ -57,7 +57,7 @@ struct Cloud: AsyncParsableCommand {
         @Argument(help: "whoop or garmin (default: all that are connected).") var vendor: CloudVendor?
         @Option(
             help: ArgumentHelp(
-                "The first instant or date (default: a week before the last fetch, or 30 days ago).",
+                "The first instant or date (default: 15 days before the last fetch; 30 days ago without one).",
                 valueName: "instant"))
         var from: String?
         @OptionGroup var global: GlobalOptions
