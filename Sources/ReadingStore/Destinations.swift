@@ -245,6 +245,8 @@ extension ReadingStore {
         for setting in [movedSetting(destination), delaySetting(destination), warningSetting(destination)] {
             try set(db, setting, lines: [])
         }
+        // It may become again what it was, at the same receiver.
+        try OutboxRevision.leaveBehind(db, "destination = ?", destination.rawValue)
         for table in ["retraction", "outbox"] as [StaticString] {
             try db.execute(sql: "DELETE FROM \(table) WHERE destination = ?", arguments: [destination.rawValue])
         }

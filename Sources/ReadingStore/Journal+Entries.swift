@@ -9,8 +9,11 @@ extension Journal {
         let id = entry.id
         let former = try entry.corrects.flatMap { $0 == id ? nil : try reading($0) }
         if let found = try reading(id) {
+            let wasReplaced = try isReplaced(found.key, found.reading)
             outcomes.append(try enterAgain(found.key, found.reading, record, frame))
-            if let former { outcomes += try withdraw(former.key, former.reading, by: frame) }
+            guard let former else { return }
+            let takesPlace = wasReplaced && former.reading.time.instant == entry.instant
+            outcomes += try withdraw(former.key, former.reading, by: frame, for: takesPlace ? found.key : nil)
             return
         }
         if try isPruned(entry) {
@@ -96,11 +99,25 @@ extension Journal {
         return isWithdrawn ? .new(try load(key)) : .repeated(reading.id)
     }
 
-    private mutating func withdraw(_ key: Int64, _ reading: Reading, by frame: Frame) throws -> [FrameOutcome] {
+    /// - Parameter successor: the entry that takes its place at destinations; `nil`: none does.
+    private mutating func withdraw(
+        _ key: Int64, _ reading: Reading, by frame: Frame, for successor: Int64? = nil
+    ) throws -> [FrameOutcome] {
         guard reading.record.isWithdrawable, reading.excluded != .withdrawn else { return [] }
         try attach(keep(frame, .record), to: key, .withdrawal)
-        try setWithdrawn(key, reading)
+        if let successor {
+            try replace(key, by: successor)
+        } else {
+            try setWithdrawn(key, reading)
+        }
         return [.revised(try load(key))]
+    }
+
+    /// Whether another entry has taken the place of this one there. One that was only withdrawn keeps its own.
+    private func isReplaced(_ key: Int64, _ reading: Reading) throws -> Bool {
+        guard reading.excluded == .withdrawn else { return false }
+        return try Bool.fetchOne(
+            db, sql: "SELECT NOT EXISTS (SELECT 1 FROM outbox WHERE reading = ?)", arguments: [key]) ?? false
     }
 
     /// Has destinations take the reading back, and gives it to none.
@@ -110,17 +127,18 @@ extension Journal {
         try revise(key, from: reading, to: record)
     }
 
-    /// Has an entry take the place of another of the same time: at a destination that tells readings by their second under
-    /// the same timestamp, so that the value there is replaced; one that tells them by id takes the former back.
+    /// Has an entry take the place of another of the same time, under the same timestamp: a destination that tells
+    /// readings by their second replaces the value there.
+    ///
+    /// Each destination that can takes the former back first, whatever it tells readings by: a note at Nightscout is
+    /// told by its id, and a point of InfluxDB keeps the fields that the new one lacks.
     private func replace(_ former: Int64, by key: Int64) throws {
-        let places = try Row.fetchAll(
-            db, sql: "SELECT destination, timestamp FROM outbox WHERE reading = ?", arguments: [former])
+        let places = try OutboxPlace.all(of: former, db)
         try retractReplaced(former)
         try change(former) { $0.columns.recordExclusion = Exclusion.withdrawn.code }
+        // It may be entered again.
+        try OutboxRevision.leaveBehind(db, "reading = ?", former)
         try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [former])
-        for place in places {
-            let timestamp: Int64 = try place.value(1)
-            try OutboxTag.renew(db, reading: key, at: try place.value(0), sealing) { $0.timestamp = timestamp }
-        }
+        for place in places { try place.hand(to: key, db, sealing) }
     }
 }

@@ -99,32 +99,33 @@ extension Journal {
 
     /// Has the history record take the place of its minute's trend record: at the server too, under the same timestamp.
     private func supersede(minute: UInt16, by history: Int64) throws -> [FrameOutcome] {
-        func hand(_ timestamp: Int64, at destination: Int64) throws {
-            try OutboxTag.renew(db, reading: history, at: destination, sealing) { $0.timestamp = timestamp }
-        }
         let places = try pruned?.takeTimestamps(ofTrend: minute, device: contact.device, user: contact.user) ?? []
-        for place in places { try hand(place.timestamp, at: place.destination) }
+        for place in places {
+            // How often what was pruned had changed is not known: mostly never.
+            try OutboxPlace(destination: place.destination, timestamp: place.timestamp, revision: 0)
+                .hand(to: history, db, sealing)
+        }
         return try deliverable(minute: minute, source: .trend).map { trend in
-            let places = try Row.fetchAll(
-                db, sql: "SELECT destination, timestamp FROM outbox WHERE reading = ?", arguments: [trend])
+            let places = try OutboxPlace.all(of: trend, db)
             try exclude(trend, as: .superseded)
-            for place in places { try hand(try place.value(1), at: try place.value(0)) }
+            for place in places { try place.hand(to: history, db, sealing) }
             return .revised(try load(trend))
         }
     }
 
     private func exclude(_ trend: Int64, as exclusion: Exclusion) throws {
-        try retractReplaced(trend)
+        // A destination that tells readings by their second has the history record in the trend record's place. One
+        // that tells them by id has both, and takes back the trend record.
+        if holds.destinations.contains(where: { !$0.hasUniqueSeconds }) { try retractReplaced(trend) }
         try change(trend) { $0.columns.timeExclusion = exclusion.code }
+        // It comes back only after its person is erased: the history record's row, whose revision is higher, goes then.
         try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [trend])
     }
 
-    /// A destination that tells readings by their second has the history record in the trend record's place; one that tells
-    /// them by id has both, and takes back the trend record.
-    func retractReplaced(_ trend: Int64) throws {
-        guard holds.destinations.contains(where: { !$0.hasUniqueSeconds }) else { return }
+    /// Asks every destination that can to take back a reading whose place another takes, before that one is sent.
+    func retractReplaced(_ former: Int64) throws {
         let retracting = Retracting(db: db, sealing: sealing)
-        try retracting.countReplaced(trend)
-        try retracting.retract(trend, id: load(trend).id)
+        try retracting.countReplaced(former)
+        try retracting.retract(former, id: load(former).id)
     }
 }

@@ -53,34 +53,45 @@ extension ReadingStore {
         CREATE INDEX retraction_destination ON retraction (destination, key);
         """
 
-    /// What a destination is to take back, the oldest first. A reading that counts again is not among them.
+    /// What a destination is to take back, the oldest first; what it was asked for in vain comes last. A reading that
+    /// counts again is not among them.
     ///
+    /// - Parameters:
+    ///   - destination: the destination that is to be asked.
+    ///   - skipped: what is left out.
+    ///   - limit: how many at most.
     /// - Throws: ``StoreError/corrupt(detail:)`` if nothing is left but rows that were changed: nothing is taken back on
     ///   their word.
-    public func retractions(at destination: DestinationKey, limit: Int) async throws -> [Retraction] {
+    public func retractions(
+        at destination: DestinationKey, except skipped: Set<RetractionKey> = [], limit: Int
+    ) async throws -> [Retraction] {
         let (found, void) = try await read { [sealing] db in
             try sealing.requireKeys()
             var (found, void, damage): ([Retraction], [RetractionKey], (any Error)?) = ([], [], nil)
             let retracting = Retracting(db: db, sealing: sealing)
-            let rows = try Row.fetchCursor(
-                db,
-                sql: """
-                    SELECT r.key, r.content, r.attempts, d.name FROM retraction AS r
-                    JOIN destination AS d ON d.key = r.destination WHERE r.destination = ? ORDER BY r.key
-                    """, arguments: [destination.rawValue])
-            while found.count < limit, let row = try rows.next() {
-                let (key, content): (Int64, Data) = (try row.value(0), try row.value(1))
-                do {
-                    let retraction = try RetractionContent(sealing.open(Array(content), at: .retraction(key)))
-                        .retraction(
-                            RetractionKey(rawValue: key), at: try row.value(3), attempts: try row.value(2))
-                    if try retracting.countsAgain(retraction, at: destination) {
-                        void.append(retraction.key)
-                    } else {
-                        found.append(retraction)
+            // Apart, so that those of an erased person, which are many, are never sorted.
+            for attempts in ["r.attempts = 0 ORDER BY r.key", "r.attempts > 0 ORDER BY r.attempts, r.key"] {
+                let rows = try Row.fetchCursor(
+                    db,
+                    sql: """
+                        SELECT r.key, r.content, r.attempts, d.name FROM retraction AS r
+                        JOIN destination AS d ON d.key = r.destination WHERE r.destination = ? AND \(attempts)
+                        """, arguments: [destination.rawValue])
+                while found.count < limit, let row = try rows.next() {
+                    let (key, content): (Int64, Data) = (try row.value(0), try row.value(1))
+                    guard !skipped.contains(RetractionKey(rawValue: key)) else { continue }
+                    do {
+                        let retraction = try RetractionContent(sealing.open(Array(content), at: .retraction(key)))
+                            .retraction(
+                                RetractionKey(rawValue: key), at: try row.value(3), attempts: try row.value(2))
+                        if try retracting.countsAgain(retraction, at: destination) {
+                            void.append(retraction.key)
+                        } else {
+                            found.append(retraction)
+                        }
+                    } catch let error as StoreError where error.isCorrupt {
+                        damage = error
                     }
-                } catch let error as StoreError where error.isCorrupt {
-                    damage = error
                 }
             }
             if found.isEmpty, void.isEmpty, let damage { throw damage }
@@ -90,7 +101,7 @@ extension ReadingStore {
         try await write(.retract) { db in
             for key in void { try db.execute(sql: "DELETE FROM retraction WHERE key = ?", arguments: [key.rawValue]) }
         }
-        return found.isEmpty ? try await retractions(at: destination, limit: limit) : found
+        return found.isEmpty ? try await retractions(at: destination, except: skipped, limit: limit) : found
     }
 
     /// How many readings a destination is to take back. One that the settings no longer name is asked when they name it

@@ -38,6 +38,14 @@ public actor SourceKeeper {
         var decisions: [String: Decision] = [:]
     }
 
+    /// The person whose session the requests carry.
+    private enum SessionOwner {
+        /// The server calls them by this `client_user_id`.
+        case named(String)
+        /// The server doesn't let a session ask.
+        case unnamed
+    }
+
     private let store: ReadingStore
     private let destination: String
     private let api: VitalAPI
@@ -46,6 +54,8 @@ public actor SourceKeeper {
     private let clock: SyncClock
     private let logger: Logger
     private var known: [UserKey: Known] = [:]
+    /// Whose the session is, once the server was asked.
+    private var owner: SessionOwner?
     /// The store's number of the destination, once it is known there.
     private var key: DestinationKey?
 
@@ -82,17 +92,25 @@ public actor SourceKeeper {
     }
 
     /// Forgets what the server said: the next decision asks again.
-    public func forget() { known = [:] }
+    public func forget() {
+        known = [:]
+        owner = nil
+    }
 
     /// The server's id of a person, who is created there, or adopted, where it is not known yet.
+    ///
+    /// - Throws: a `DeliveryFailure` of scope `held` if the client's session is another person's.
     public func serverUserID(of user: StoreUser) async throws -> String {
+        if let held = try await sessionHold(user), let hold = held.hold {
+            throw DeliveryFailure(DeliveryHold(hold, reason: held.reason))
+        }
         if let id = try await store.user(user.clientUserID, at: place())?.serverUserID { return id }
         return try await createUser(user)
     }
 
     private func createUser(_ user: StoreUser) async throws -> String {
         if let id = try await api.signedInUserID() {
-            // A session is one person's, whom it names: there is nobody to create with it.
+            // A session is this person's (``sessionHold(_:)``): there is nobody to create with it.
             try await store.setServerUserID(id, of: user.key, at: place())
             return id
         }
@@ -104,6 +122,44 @@ public actor SourceKeeper {
         return created.userID
     }
 
+    /// Decides whether a person's readings have to wait because the client's session is another person's: whatever is
+    /// posted with it goes into that person's account.
+    ///
+    /// It is the person's whom the server calls by its name. Where it calls them otherwise, or does not tell, it is whose
+    /// account is noted already, or the only person's that there is.
+    ///
+    /// - Returns: `nil` if the session is the person's own, or requests carry a team's key.
+    private func sessionHold(_ user: StoreUser) async throws -> Decision? {
+        guard let id = try await api.signedInUserID() else { return nil }
+        let name: String? = if case .named(let name) = try await sessionOwner(id) { name } else { nil }
+        if name == user.clientUserID { return nil }
+        let people = try await store.users(at: place()).filter { !$0.clientUserID.isEmpty }
+        let holders = people.filter { $0.serverUserID == id }.map(\.key)
+        if !people.contains(where: { $0.clientUserID == name }) {
+            if holders == [user.key] || (holders.isEmpty && people.map(\.key) == [user.key]) { return nil }
+        } else if holders.contains(user.key) {
+            // Earlier versions noted the account of the session for everybody.
+            try await store.setServerUserID(nil, of: user.key, at: place())
+        }
+        return Decision(
+            hold: .notSelected,
+            reason: name == nil
+                ? "the server does not tell whose the sign-in token is, and the store knows several people"
+                : "the sign-in token is another person's: the server knows its person by another name")
+    }
+
+    private func sessionOwner(_ id: String) async throws -> SessionOwner {
+        if let owner { return owner }
+        let found: SessionOwner
+        do {
+            found = .named(try await api.user(id).clientUserID)
+        } catch let error as VitalError where error.kind == .forbidden {
+            found = .unnamed
+        }
+        owner = found
+        return found
+    }
+
     /// Whether readings of a provider may be posted now.
     ///
     /// - Parameters:
@@ -111,6 +167,7 @@ public actor SourceKeeper {
     ///   - user: the person.
     ///   - fresh: asks the server, whatever is remembered.
     public func decide(_ provider: String, for user: StoreUser, fresh: Bool = false) async throws -> Decision {
+        if let hold = try await sessionHold(user) { return hold }
         if !fresh, let entry = known[user.key], clock.uptime() - entry.checkedAt < lifetime {
             if let decision = entry.decisions[provider] { return decision }
         } else {

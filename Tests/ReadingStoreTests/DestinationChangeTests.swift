@@ -119,6 +119,8 @@ struct DestinationChangeTests {
         #expect(try await store.verify().isEmpty)
         try await name("x")
         #expect(Set(try await waiting(at: place).map(\.timestamp)).count == 1)
+        // A receiver that knows what it had by id and revision takes them for something new.
+        #expect(Set(try await waiting(at: place).map(\.id.revision)) == [2])
     }
 
     @Test("one whose seconds become unique keeps what it has, and gives none of these seconds again")

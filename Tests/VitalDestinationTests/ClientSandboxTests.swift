@@ -91,6 +91,37 @@ struct ClientSandboxTests {
         }
     }
 
+    @Test("a session delivers its own person's readings; anybody else's wait, and get no account")
+    func othersReadings() async throws {
+        try await withSandbox { url, team in
+            let user = try await team.createUser(clientUserID: Fixture.user)
+            let api = try session(url, try await team.createSignInToken(for: user.userID), MemorySession())
+            try await Fixture.with { fixture in
+                let store = fixture.store
+                try await fixture.read(3)
+                let person = try await fixture.person
+                try await store.setCurrentUser("brown_bear", timeZone: "UTC")
+                let other = try await fixture.person
+                try await fixture.read(2, from: 10)
+                // As an earlier version left it.
+                try await store.setServerUserID(user.userID, of: other.key)
+                let worker = OutboxWorker(store: store, api: api, policy: .create, logger: Fixture.quiet)
+                let report = await worker.syncOnce()
+                #expect(report.delivered == 3 && report.failure == nil, "\(report)")
+                #expect(report.held.map(\.hold) == [.notSelected] && report.held.map(\.count) == [2])
+                #expect(report.held.first?.reason?.contains("another person's") == true)
+                #expect(try await store.user(person.key)?.serverUserID == user.userID)
+                #expect(try await store.user(other.key)?.serverUserID == nil)
+                // Neither does the owner's word connect a source of the account.
+                await #expect(throws: DeliveryFailure.self) {
+                    try await worker.sources.connect("accuchek_ble", for: other)
+                }
+                #expect(try await store.user(other.key)?.serverUserID == nil)
+                #expect(try await fixture.waiting == 2)
+            }
+        }
+    }
+
     @Test("an access token is renewed when it ends and when it is refused, once for all who ask at the time")
     func renewal() async throws {
         // The client renews a token a minute before its end, so that a slow machine has none refused.

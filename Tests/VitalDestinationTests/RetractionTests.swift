@@ -114,6 +114,51 @@ struct RetractionTests {
         }
     }
 
+    @Test("an entry that is corrected back has its second again: a server has one sample, and a file one entry")
+    func correctedBack() async throws {
+        let script = VitalScript()
+        try await withServerAndFile(script) { vital, file, fixture, path in
+            let store = fixture.store
+            let first = try Self.entry("5.6")
+            let second = try Self.entry("6.5", corrects: first.id)
+            let back = try Self.entry("5.6", corrects: second.id)
+            #expect(back.id == first.id)
+            for entry in [first, second, back] {
+                try await store.enter(entry)
+                #expect(await vital.syncOnce().delivered == 1)
+                #expect(await file.syncOnce().delivered == 1)
+                #expect(try Self.kept(path) == [entry.id.description])
+            }
+            let bodies = script.now.bodies
+            let seconds = bodies.flatMap { body in
+                body.matches(of: /"start_date":"([^"]+)"/).map { String($0.1) }
+            }
+            #expect(bodies.count == 3 && Set(seconds).count == 1, "\(seconds)")
+            #expect(bodies.last?.contains("5.6") == true)
+            #expect(try await store.leftBehind(at: .vital) == 0)
+            #expect(try await store.verify().isEmpty)
+        }
+    }
+
+    @Test("an entry that corrects to one that stands leaves that where it is")
+    func correctedToAnother() async throws {
+        try await withServerAndFile { vital, _, fixture, _ in
+            let store = fixture.store
+            let first = try Self.entry("5.6")
+            let second = try Self.entry("6.5")
+            for entry in [first, second] {
+                try await store.enter(entry)
+                #expect(await vital.syncOnce().delivered == 1)
+            }
+            try await store.enter(try Self.entry("5.6", corrects: second.id))
+            #expect(await vital.syncOnce().delivered == 0)
+            // A second later, it is another sample.
+            #expect(try await store.leftBehind(at: .vital) == 1)
+            #expect(try await store.reading(first.id)?.excluded == nil)
+            #expect(try await store.verify().isEmpty)
+        }
+    }
+
     @Test("a reading that counts again before it was taken back is not taken back")
     func cancelled() async throws {
         try await withServerAndFile { _, file, fixture, path in

@@ -49,6 +49,8 @@ final class FHIRServer: Sendable {
         var scope = "system/Observation.crus system/Device.crs system/Patient.rs"
         var maySearch = true
         var mayUpdate = true
+        /// Ids of resources that may not be updated.
+        var locked: Set<String> = []
         /// It finds no Patients for this client, and resolves references to them all the same.
         var hidesPatients = false
         /// Values of glucose that the server does not take, and whether it says where they stand.
@@ -290,7 +292,9 @@ final class FHIRServer: Sendable {
     private func update(
         _ request: ReceivedRequest, _ type: String, _ id: String, _ state: inout State
     ) -> ScriptedAnswer {
-        guard state.options.mayUpdate else { return Self.outcome(403, "updating is not permitted") }
+        guard state.options.mayUpdate, !state.options.locked.contains(id) else {
+            return Self.outcome(403, "updating is not permitted")
+        }
         guard let resource = try? JSONDecoder().decode(AnswerJSON.self, from: Data(request.body)),
             resource["id"]?.text == id, let place = state.stored.firstIndex(where: { $0.type == type && $0.id == id })
         else { return Self.outcome(400, "the id differs") }

@@ -454,6 +454,58 @@ struct FHIRTests {
         }
     }
 
+    @Test("an Observation that may not be updated keeps no other from being taken back, and no moved reading waiting")
+    func oneRefusedRetraction() async throws {
+        let fhir = try FHIRServer()
+        fhir.change { state in
+            state.stored.append(
+                .init(
+                    type: "Patient", id: "another",
+                    resource: .object([
+                        "resourceType": .text("Patient"),
+                        "identifier": .array([
+                            .object(["system": .text("https://hospital.example/mrn"), "value": .text("4712")])
+                        ]),
+                    ])))
+        }
+        let patients = [Fixture.user: FHIRServer.patient, "brown_bear": "https://hospital.example/mrn|4712"]
+        try await Self.with(fhir, patients: patients) { worker, fixture, server in
+            let store = fixture.store
+            try await fixture.read(3)
+            #expect(await worker.syncOnce().delivered == 3)
+            let first = try #require(
+                fhir.observations.first { $0.resource["valueQuantity"]?["value"] == .number(81) })
+            fhir.change { $0.options.locked = [first.id] }
+            try await fixture.read(2, from: 1, isFailed: true)
+            try await store.setPeople([
+                StorePerson(clientUserID: "brown_bear", timeZone: "Europe/Berlin", shares: [])
+            ])
+            let person = try #require(try await store.user("brown_bear")).key
+            let third = try #require(
+                try await store.query(ReadingQuery()).readings.first { $0.record.sequence == 3 })
+            try await store.moveReadings(.readings([third.id]), to: person)
+            let report = await worker.syncOnce()
+            #expect(report.retracted == 2 && report.delivered == 1, "\(report)")
+            #expect(report.failure?.code == "forbidden")
+            #expect(
+                fhir.shown.sorted() == [
+                    "amended 2023-11-14T22:16:20+01:00 83", "entered-in-error 2023-11-14T22:15:20+01:00 -",
+                    "final 2023-11-14T22:14:20+01:00 81",
+                ])
+            let moved = fhir.observations.first { $0.resource["status"]?.text == "amended" }
+            #expect(moved?.resource["subject"]?["reference"]?.text == "Patient/another")
+            let rest = try await store.retractions(at: worker.place(), limit: 10)
+            #expect(rest.map(\.attempts) == [1])
+            // What comes later is asked for first, and the first again behind it.
+            try await store.moveReadings(.readings([third.id]), to: fixture.person.key)
+            let later = await worker.syncOnce()
+            #expect(later.retracted == 1 && later.delivered == 1 && later.failure?.code == "forbidden", "\(later)")
+            fhir.change { $0.options.locked = [] }
+            let last = await worker.syncOnce()
+            #expect(last.retracted == 1 && last.failure == nil, "\(last)")
+        }
+    }
+
     // MARK: Credentials
 
     @Test("a refused token pauses delivery: one request a pass, told once, then ever longer waits")

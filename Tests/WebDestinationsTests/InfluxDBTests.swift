@@ -292,6 +292,31 @@ struct InfluxDBTests {
         }
     }
 
+    @Test("an entry is deleted before its correction of the same time is written, so that no field of it stays")
+    func corrected() async throws {
+        let csv = [
+            ",result,table,_start,_stop,_time,_value,_field,_measurement,device,person",
+            ",_result,0,x,y,2023-11-14T22:13:20Z,ID,reading_id,blood_pressure,entry,white_bear", "", "",
+        ].joined(separator: "\r\n")
+        try await Self.with({ request in
+            request.path.contains("/query") ? .other(200, csv, type: "text/csv; charset=utf-8") : Self.stored
+        }) { worker, fixture, server in
+            let former = try enteredPressure("128/82", pulse: "164")
+            try await fixture.store.enter(former)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 1))
+            try await fixture.store.enter(try enteredPressure("128/82", corrects: former.id))
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 1 && report.retracted == 1 && report.failure == nil, "\(report)")
+            let requests = server.requests
+            let steps = requests.map { request in
+                ["/write", "/query", "/delete"].first { request.path.contains("/api/v2" + $0) } ?? request.path
+            }
+            try #require(steps == ["/write", "/query", "/delete", "/write"], "\(steps)")
+            #expect(requests[0].text.contains("=164") && requests[1].text.contains(former.id.description))
+            #expect(!requests[3].text.contains("=164") && !requests[3].text.contains(former.id.description))
+        }
+    }
+
     @Test("a name stays inside its quotes, and Flux computes nothing that is in it")
     func names() {
         let name = "a\"\u{301}b'\u{301}\\\u{301}${c}"

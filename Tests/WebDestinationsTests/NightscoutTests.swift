@@ -336,6 +336,27 @@ struct NightscoutTests {
         }
     }
 
+    @Test("a blood pressure that was entered and is corrected is one note, also where no other destination is asked")
+    func correctedNote() async throws {
+        let site = NightscoutSite()
+        try await Self.with(site, notes: true) { worker, fixture, server in
+            let former = try enteredPressure("128/82")
+            try await fixture.store.enter(former)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 1))
+            try await fixture.store.enter(try enteredPressure("138/82", corrects: former.id))
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 1 && report.retracted == 1 && report.failure == nil, "\(report)")
+            #expect(site.current.treatments.compactMap { $0["notes"]?.text } == ["BP 138/82"])
+            // A glucose is replaced where it is.
+            let sugar = try enteredGlucose("5.6")
+            try await fixture.store.enter(sugar)
+            #expect(await worker.syncOnce().delivered == 1)
+            try await fixture.store.enter(try enteredGlucose("6.5", corrects: sugar.id))
+            #expect(await worker.syncOnce().delivered == 1)
+            #expect(site.current.entries.count == 1 && site.shown.first?.hasSuffix(" mbg 117") == true)
+        }
+    }
+
     @Test("the site is told how a meter's battery stands; if it refuses, readings go and it is not asked again")
     func battery() async throws {
         let site = NightscoutSite()

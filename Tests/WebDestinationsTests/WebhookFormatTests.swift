@@ -173,6 +173,24 @@ struct WebhookFormatTests {
         }
     }
 
+    @Test("ROOK: a correction has the second of what it corrects, and a higher version")
+    func correctedVersions() async throws {
+        try await Self.with(.rook) { worker, fixture, server in
+            let first = try enteredGlucose("5.6", by: Self.rookUser)
+            let second = try enteredGlucose("6.5", by: Self.rookUser, corrects: first.id)
+            let back = try enteredGlucose("5.6", by: Self.rookUser, corrects: second.id)
+            for entry in [first, second, back] {
+                try await fixture.store.enter(entry)
+                #expect(await worker.syncOnce().delivered == 1)
+            }
+            let times = server.requests.map { request in
+                request.text.split(separator: #""datetime_string":""#).dropFirst().first.map { $0.prefix(20) }
+            }
+            #expect(times.count == 3 && Set(times).count == 1)
+            #expect(server.requests.map { $0.json["document_version"] as? Int } == [1, 2, 3])
+        }
+    }
+
     @Test("ROOK: two readings of a kind in one second are two events")
     func seconds() async throws {
         try await Self.with(.rook) { worker, fixture, server in

@@ -16,6 +16,32 @@ import Testing
 /// A secret of 24 octets.
 let webhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
+/// A glucose that a person entered.
+func enteredGlucose(
+    _ value: String, by person: String = Fixture.user, corrects former: ReadingID? = nil
+) throws -> ManualEntry {
+    try entered(EntryText(kind: "glucose", value: value, unit: "mmol/L"), by: person, corrects: former)
+}
+
+/// A blood pressure that a person entered.
+func enteredPressure(
+    _ value: String, pulse: String? = nil, corrects former: ReadingID? = nil
+) throws -> ManualEntry {
+    try entered(
+        EntryText(kind: "blood_pressure", value: value, unit: "mmHg", pulse: pulse), by: Fixture.user, corrects: former)
+}
+
+/// An entry for the second before the tests' first readings.
+private func entered(_ text: EntryText, by person: String, corrects former: ReadingID?) throws -> ManualEntry {
+    let zone = try #require(ZoneRules.named("UTC"))
+    var text = text
+    text.time = Instant(seconds: Fixture.start).description
+    var entry = try ManualEntry(
+        text, person: person, zones: [(Instant(microseconds: .min), zone)], now: .systemClock)
+    entry.corrects = former
+    return entry
+}
+
 @Suite("Webhooks")
 struct WebhookTests {
     private static func destination(
@@ -167,6 +193,28 @@ struct WebhookTests {
                 #expect(server.requests.count == 6 * round)
             }
             #expect(Set(server.requests.compactMap { $0.headers["webhook-id"] }).count == 18)
+        }
+    }
+
+    @Test("an entry that is corrected, corrected back, withdrawn and entered again is another event each time")
+    func correctedBack() async throws {
+        try await Self.with({ _ in Self.taken }) { worker, fixture, server in
+            let first = try enteredGlucose("5.6")
+            let second = try enteredGlucose("6.5", corrects: first.id)
+            let back = try enteredGlucose("5.6", corrects: second.id)
+            #expect(back.id == first.id)
+            for entry in [first, second, back, second, first] {
+                try await fixture.store.enter(entry)
+                #expect(await worker.syncOnce().delivered == 1)
+                #expect(server.requests.last?.text.contains(#""type":"glucose.created""#) == true)
+                #expect(server.requests.last?.text.contains(entry.id.description) == true)
+                if server.requests.count == 7 {
+                    try await fixture.store.withdraw(second.id)
+                    #expect(await worker.syncOnce().retracted == 1)
+                }
+            }
+            #expect(server.requests.count == 9)
+            #expect(Set(server.requests.compactMap { $0.headers["webhook-id"] }).count == 9)
         }
     }
 
