@@ -169,6 +169,7 @@ private final class RecordedPeripheral: Peripheral {
     }
 
     var advertisement: Advertisement { other.advertisement }
+    var answerSource: AnswerSource { other.answerSource }
 
     private func add(_ action: Exchange.Action, at moment: Instant? = nil) {
         guard let place = state.withLock(\.place) else { return }

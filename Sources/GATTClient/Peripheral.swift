@@ -118,6 +118,16 @@ public enum ValueBurst: Sendable, Hashable {
     case disconnected
 }
 
+/// Where a peripheral's answers come from.
+public enum AnswerSource: Sendable, Hashable {
+    /// The device itself.
+    case device
+    /// A recording, in which the recorded host asked for what was asked for here, or for all records.
+    case recording
+    /// A recording, in which the recorded host asked for less: the device may have had more records.
+    case narrowerRecording
+}
+
 /// A device in reach of a central: what a reader of meters talks to, live or replayed.
 ///
 /// A peripheral is used by one reader at a time. Values are pulled in bursts, so that time-outs follow the central's
@@ -128,6 +138,9 @@ public enum ValueBurst: Sendable, Hashable {
 public protocol Peripheral: Sendable {
     /// What it advertised; its address becomes the identity address when that is known.
     var advertisement: Advertisement { get }
+
+    /// Where the answers came from that it has given since it was connected; the device itself, by default.
+    var answerSource: AnswerSource { get }
 
     /// Connects and resolves the services.
     /// - Returns: the moment of the connection.
@@ -160,6 +173,11 @@ public protocol Peripheral: Sendable {
     /// Stops what still notifies and disconnects; does nothing where the peripheral has gone already. Returns when the
     /// link is gone, also where the task is cancelled. Values that nobody took are lost.
     func disconnect() async
+}
+
+extension Peripheral {
+    /// The device itself.
+    public var answerSource: AnswerSource { .device }
 }
 
 /// The client's side of a Bluetooth radio, or a capture that stands for one.

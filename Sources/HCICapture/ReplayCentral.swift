@@ -19,6 +19,9 @@ import Synchronization
 ///   or the last record (operators 5 and 6) must be the one the capture holds next. A count or an abort is answered as
 ///   the capture holds it. What the capture does not hold is answered "op code not supported" (`06 00 op 02`), and is
 ///   the only thing that is not from the capture.
+/// - A peripheral whose records the recorded host asked for by a narrower filter than the reader says so
+///   (`AnswerSource.narrowerRecording`), and so does one whose control point is not known: it does not show that the
+///   device had no more.
 /// - The packet time is the only clock: silence is the capture's silence, and a device is gone when its connection ended.
 /// - Values a visit did not consume are offered again, as another visit of the same peripheral, until a visit consumes
 ///   nothing. The later visit's connection time is that of the last value consumed before it.

@@ -19,6 +19,8 @@ final class ReplayPeripheral: Peripheral {
     // A reader that is cancelled may drop a peripheral without a word.
     deinit { gate.leave(visit.withLock { $0 }) }
 
+    var answerSource: AnswerSource { visit.withLock { $0.answersLess } ? .narrowerRecording : .recording }
+
     func connect() async throws -> Instant {
         let start = try visit.withLock { try $0.connect() }
         gate.enter()

@@ -15,6 +15,8 @@ struct ReplayPlan: Sendable {
     struct Route: Sendable {
         var handle: UInt16
         var uuid: BluetoothUUID
+        /// Whether its values are records that a device is asked for, or what comes with them.
+        var isRecord: Bool
         /// The control point whose report procedure releases the values; -1 where enabling alone does.
         var gate: Int
         /// How many values the capture holds.
@@ -22,6 +24,8 @@ struct ReplayPlan: Sendable {
         /// Whether its service is one of ``ReplayPlan/dialogues``.
         var isInDialogue: Bool
         var isControlPoint: Bool { uuid == .recordAccessControlPoint }
+        /// Whether its values are records, and no control point is known that they were asked for at.
+        var isUnasked: Bool { isRecord && gate < 0 }
         /// Whether its values are records that a reader can leave: an answer that was not asked for is none.
         var canBeLeft: Bool { !isControlPoint && !isInDialogue }
     }
@@ -85,7 +89,7 @@ struct ReplayPlan: Sendable {
                 $0.service == characteristic.service || $0.service == nil || characteristic.service == nil
             }
             return Route(
-                handle: characteristic.valueHandle, uuid: characteristic.uuid,
+                handle: characteristic.valueHandle, uuid: characteristic.uuid, isRecord: isRecord,
                 gate: isRecord ? controlPoint.map { Int($0.valueHandle) } ?? -1 : -1,
                 total: counts[characteristic.valueHandle] ?? 0,
                 isInDialogue: dialogues.contains { $0.contains(characteristic.valueHandle) })

@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 import HealthReadings
 
 /// The state of one connection's replay: where its cursor is, what was consumed, what the reader has enabled.
@@ -10,6 +11,7 @@ struct ReplayVisit {
     private static let longestBurst = 256
     /// So many silences in a row end even where the capture's clock is broken.
     private static let mostSilences = 100_000
+    private static let reportAll = RecordAccessRequest.report(.all).encoded
 
     private struct Progress {
         var isEnabled = false
@@ -41,6 +43,8 @@ struct ReplayVisit {
     private var request: [UInt8] = []
     /// The recorded report request that is under way at the cursor, not yet answered.
     private var recordedRequest: (handle: UInt16, octets: [UInt8])?
+    /// Whether records came that the recorded host may have asked for by a narrower filter than the reader.
+    private(set) var answersLess = false
     /// Something was enabled or asked for since the last value: its answer counts from what the host then did.
     private var isReleased = false
     private var silences = 0
@@ -67,7 +71,7 @@ struct ReplayVisit {
                     && progress[place].consumed < plan.routes[place].total
             }
         (isConnected, isOver, hasConsumed, isReleased, procedure, silences) = (false, false, false, false, -1, 0)
-        (answers, earlierVisit) = ([], lastDelivered)
+        (answers, earlierVisit, answersLess) = ([], lastDelivered, false)
         for place in progress.indices { progress[place].isEnabled = false }
         dialogues.end()
         return isWorthwhile
@@ -220,11 +224,19 @@ struct ReplayVisit {
             (clock, pending, silences, hasConsumed) = (time, -1, 0, true)
             lastDelivered = time
             progress[place].consumed += 1
+            if plan.routes[place].isUnasked { answersLess = true }
             if plan.routes[place].isControlPoint {
+                if !holdsWhatWasAsked(at: plan.routes[place].handle) { answersLess = true }
                 (procedure, recordedRequest) = (-1, nil)
                 return .values(values)
             }
         }
+    }
+
+    /// Whether the recorded request that is answered at the cursor is the reader's own, or one for all records.
+    private func holdsWhatWasAsked(at controlPoint: UInt16) -> Bool {
+        guard let recordedRequest, recordedRequest.handle == controlPoint else { return false }
+        return recordedRequest.octets == request || recordedRequest.octets == Self.reportAll
     }
 
     /// What comes now of the answers to the reader's questions.

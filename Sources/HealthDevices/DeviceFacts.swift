@@ -46,10 +46,19 @@ struct DeviceFacts {
         hasAnswered = answers > 0
     }
 
-    /// A serial number joins two addresses of one device: one that is no text, or says nothing, must not.
+    /// The serial number in these octets; `nil` if it is no text, or if other devices are likely to give it too.
+    ///
+    /// A serial number joins two addresses of one device. Some makers ship what their toolkit came with: a word
+    /// ("Serial Number" in TI's devinfoservice.c), one repeated digit, or digits that count up. A device report has 0
+    /// and X in place of digits and letters. Fewer than three characters tell too few devices apart.
     static func serial(_ octets: [UInt8]) -> String? {
         let string = DeviceInformationString(decoding: octets)
-        guard string.isFaithful, string.text.contains(where: { $0.isLetter || $0.isNumber }) else { return nil }
+        guard string.isFaithful else { return nil }
+        let signs = string.text.uppercased().filter { $0.isLetter || $0.isNumber }
+        let isCounting = ["0123456789", "1234567890"].contains { $0.hasPrefix(signs) }
+        let isMask = signs.allSatisfy { $0 == "0" || $0 == "X" }
+        guard signs.count >= 3, Set(signs).count > 1, signs.contains(where: { $0.isNumber }), !isCounting, !isMask
+        else { return nil }
         return string.text
     }
 }

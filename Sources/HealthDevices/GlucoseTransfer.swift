@@ -100,8 +100,8 @@ struct GlucoseTransfer {
         case .completed, .noRecordsFound, .counted: break
         }
         try await takeLateRecords(into: &intake)
-        // What a second full transfer does not bring either, the meter does not have.
-        let isConfirmed = isSecondTry && intake.stored == storedBefore
+        // What a second full transfer does not bring either, the meter does not have. A replay repeats the first one.
+        let isConfirmed = isSecondTry && peripheral.answerSource == .device && intake.stored == storedBefore
         return isConfirmed || isWhole(intake)
     }
 

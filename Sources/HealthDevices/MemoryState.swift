@@ -365,11 +365,13 @@ struct MemoryState {
         devices[index].pairing.state = state
     }
 
-    /// The place of a device, by its address or serial number; what is not said of it stays as it was.
+    /// The place of a device, by its address, or by its model and serial number; what is not said of it stays as it
+    /// was.
     private mutating func know(_ device: DeviceDescription) -> Int {
         let index = devices.firstIndex { known in
             device.address.map(known.pairing.addresses.contains) ?? false
                 || device.serial != nil && known.pairing.device.serial == device.serial
+                    && known.pairing.device.model == device.model
         }
         guard let index else {
             let addresses = device.address.map { [$0] } ?? []

@@ -86,8 +86,11 @@ struct DeviceRegister {
                 db.cachedStatement(sql: "SELECT device FROM device_address WHERE address = ? AND address_kind = ?"),
                 arguments: [Int64(bitPattern: address.bits), address.kindCode])
         }
-        let bySerial = try description.serial.flatMap { serial in
+        var bySerial = try description.serial.flatMap { serial in
             try device(of: description.model) { $0.serial == serial }
+        }
+        if let namesake = bySerial, try isAnother(namesake, than: byAddress, description) {
+            bySerial = nil
         }
         switch (byAddress, bySerial) {
         case (.some(let one), .some(let other)) where one != other:
@@ -102,14 +105,23 @@ struct DeviceRegister {
         }
     }
 
-    /// The oldest device of a model that has such a label; none of a store that is locked.
+    /// Whether the oldest device that gave the same serial number is another one: the number is known of two devices, or
+    /// the settings give the two to different people.
+    private func isAnother(_ namesake: Int64, than known: Int64?, _ description: DeviceDescription) throws -> Bool {
+        guard namesake != known, let address = description.address else { return false }
+        let second = try device(of: description.model, after: namesake) { $0.serial == description.serial }
+        return try second != nil || SlotOwners.areDifferent(db, of: address, and: namesake)
+    }
+
+    /// The oldest device of a model that has such a label, of those after another; none of a store that is locked.
     private func device(
-        of model: String?, _ condition: String = "", where isWanted: (DeviceLabel) -> Bool
+        of model: String?, _ condition: String = "", after key: Int64 = 0, where isWanted: (DeviceLabel) -> Bool
     ) throws -> Int64? {
         guard sealing.refusal == nil else { return nil }
         let select = try PreparedStatement(
-            db, "SELECT key, label FROM device WHERE model IS ? \(condition) ORDER BY key")
+            db, "SELECT key, label FROM device WHERE model IS ? AND key > ? \(condition) ORDER BY key")
         select.bind(1, model)
+        select.bind(2, key)
         defer { select.reset() }
         while try select.next() {
             let key = select.int(0)

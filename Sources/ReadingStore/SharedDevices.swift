@@ -94,14 +94,7 @@ struct SlotOwners: Sendable {
     init(_ db: Database, device: Int64) throws {
         let lines = try ReadingStore.lines(db, Self.setting)
         guard !lines.isEmpty else { return }
-        let addresses = Set(
-            try Int64.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        SELECT address FROM device_address WHERE device = ?1
-                        UNION SELECT address FROM device WHERE key = ?1 AND address IS NOT NULL
-                        """), arguments: [device]
-            ).map { UInt64(bitPattern: $0) })
+        let addresses = try Self.addresses(db, of: device)
         for line in lines {
             let parts = line.split(separator: " ")
             guard parts.count == 3, let address = UInt64(parts[0]), addresses.contains(address),
@@ -113,6 +106,30 @@ struct SlotOwners: Sendable {
             else { continue }
             if let slot = UInt8(parts[1]) { owners[slot] = user } else { whole = user }
         }
+    }
+
+    private static func addresses(_ db: Database, of device: Int64) throws -> Set<UInt64> {
+        Set(
+            try Int64.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT address FROM device_address WHERE device = ?1
+                        UNION SELECT address FROM device WHERE key = ?1 AND address IS NOT NULL
+                        """), arguments: [device]
+            ).map { UInt64(bitPattern: $0) })
+    }
+
+    /// Whether the settings give an address and a known device to different people whole.
+    static func areDifferent(_ db: Database, of address: DeviceAddress, and device: Int64) throws -> Bool {
+        let lines = try ReadingStore.lines(db, setting)
+        guard !lines.isEmpty else { return false }
+        let addresses = try addresses(db, of: device)
+        var (one, other): (Set<Substring>, Set<Substring>) = ([], [])
+        for parts in lines.map({ $0.split(separator: " ") }) where parts.count == 3 && parts[1] == "all" {
+            guard let bits = UInt64(parts[0]) else { continue }
+            if bits == address.bits { one.insert(parts[2]) } else if addresses.contains(bits) { other.insert(parts[2]) }
+        }
+        return !one.isEmpty && !other.isEmpty && one.isDisjoint(with: other)
     }
 
     /// The devices of which a person has a slot, or all, and those that are another person's whole.

@@ -190,6 +190,36 @@ struct ReplayTests {
         }
     }
 
+    @Test("a peripheral says whether the recorded host asked for what the reader asks for, or for less")
+    func answerSource() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverGlucose()
+        builder.request([1, 3, 1, 50, 0])
+        builder.notify(Builder.glucose(50))
+        builder.answer([6, 0, 1, 1])
+        try await replay(builder.btsnoop()) { central in
+            let asked: [([UInt8], AnswerSource)] = [
+                ([1, 3, 1, 50, 0], .recording), ([1, 1], .narrowerRecording), ([1, 3, 1, 9, 0], .narrowerRecording),
+            ]
+            for (request, source) in asked {
+                let peripheral = try await opened(central)
+                #expect(peripheral.answerSource == .recording)
+                try await peripheral.write(request, to: Self.control, expectingResponse: true)
+                #expect(try await burst(peripheral) == [hex(Builder.glucose(50)), "06000101"])
+                #expect(peripheral.answerSource == source)
+            }
+        }
+        var all = Builder()
+        all.delivery(sequences: 1..<3)
+        try await replay(all.btsnoop()) { central in
+            let peripheral = try await opened(central)
+            try await peripheral.write([1, 3, 1, 2, 0], to: Self.control, expectingResponse: true)
+            #expect(try await burst(peripheral).count == 3)
+            #expect(peripheral.answerSource == .recording, "all that there was came")
+        }
+    }
+
     @Test("a recorded refusal answers the request that was refused then, and no other")
     func refusals() async throws {
         var builder = Builder()

@@ -83,6 +83,20 @@ import Testing
         #expect(try await contact(reading: [0x2A25: .success(octets)]).0.device.serial == nil)
     }
 
+    @Test(
+        "a serial number that other devices are likely to have too is none",
+        arguments: [
+            "Serial Number", "N/A", "0000000000", "FF-FF-FF", "1", "S1", "12345678", "0123456789", "XX0000-X",
+        ])
+    func placeholderSerial(text: String) { #expect(DeviceFacts.serial(Array(text.utf8)) == nil) }
+
+    @Test(
+        "a serial number that tells devices apart is one",
+        arguments: [
+            "00001808", "GM1-0042", "OT-1", "CS12", "BP2-7", "7800H1234", "20190407001", "meter+00001808", "1233",
+        ])
+    func goodSerial(text: String) { #expect(DeviceFacts.serial(Array(text.utf8) + [0]) == text) }
+
     @Test("a battery level above 100 or of no octets is none", arguments: [[], [101], [255]])
     func badBattery(octets: [UInt8]) async throws {
         #expect(try await contact(reading: [0x2A19: .success(octets)]).1 == nil)

@@ -235,7 +235,8 @@ import Testing
 
         // The same device under another address.
         let third = try await begin(
-            journal, DeviceDescription(address: DeviceAddress("C0:00:00:00:18:09"), serial: "1"))
+            journal,
+            DeviceDescription(address: DeviceAddress("C0:00:00:00:18:09"), model: "accuchek_guide", serial: "1"))
         #expect(try await journal.lastRecord(of: third)?.followsCompleteTransfer == true)
         #expect(third.device.model == "accuchek_guide")
 
@@ -268,6 +269,17 @@ import Testing
         let later = try await begin(journal, minute: 120)
         #expect(try await journal.lastRecord(of: later)?.followsCompleteTransfer == true)
         #expect(try await journal.beginSequenceEpoch(in: later).sequenceEpoch == 1)
+    }
+
+    @Test("devices of two models are two, whatever serial number they give")
+    func sameSerial() async throws {
+        var other = Self.device
+        other.address = DeviceAddress("C0:00:00:00:18:09")
+        other.model = "contour_next"
+        let journal = try empty()
+        _ = try await begin(journal)
+        _ = try await begin(journal, other)
+        #expect(try await journal.pairings().map(\.addresses.count) == [1, 1])
     }
 
     @Test("what becomes of a bond is remembered")

@@ -240,6 +240,20 @@ import Testing
         #expect(bench.store.serial(of: .device(1)) == "00001808")
     }
 
+    @Test("two devices whose makers left the toolkit's serial number in them are two, and both are read")
+    func placeholderSerial() async throws {
+        for number: UInt64 in 1...2 {
+            try await bench.meter(number) { $0.readable = [0x2A25: .success(Array("Serial Number".utf8))] }
+            #expect(try await pair(number).isProven)
+        }
+        #expect(try await bench.store.pairings().map(\.addresses) == [[.device(1)], [.device(2)]])
+        for number: UInt64 in 1...2 {
+            #expect(try await bench.manager.read(.device(number)) { _ in }.isComplete)
+        }
+        #expect(bench.store.contacts.map(\.device.address) == [.device(1), .device(2)])
+        #expect(bench.store.readingCount == 10)
+    }
+
     @Test("promise 8: a bond that was made as the program died is paired and unproven at the next start")
     func reconciled() async throws {
         // Known, because it is noted before it is paired; the note of the bond was lost.

@@ -542,6 +542,39 @@ struct JournalTests {
         #expect(try await harness.store.devices().map(\.readings) == [1])
     }
 
+    @Test("devices that the settings give to two people are not joined by a serial number: each stays its owner's")
+    func sameSerial() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let owners: [(address: UInt64, person: String)] = [(0xC000_0000_1808, "anna"), (0xC000_0000_1809, "bert")]
+        func device(_ address: UInt64, serial: String? = "Serial Number") -> DeviceDescription {
+            Build.device(address, serial: serial, model: "generic_thermometer", provider: "manual")
+        }
+        try await store.setPeople(
+            owners.map { owner in
+                StorePerson(
+                    clientUserID: owner.person, timeZone: "Europe/Berlin",
+                    shares: [StorePerson.Share(address: owner.address, slot: nil)])
+            })
+        // As they are paired: the serial number is read when there is a bond.
+        for owner in owners {
+            try await store.admit(device(owner.address, serial: nil), as: .paired)
+            try await store.admit(device(owner.address), as: .proven)
+        }
+        for owner in owners {
+            try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: device(owner.address))
+        }
+        #expect(try await store.pairings().map(\.addresses.count) == [1, 1])
+        let read = try await harness.all().map { "\($0.device.address?.description ?? "") \($0.person ?? "")" }
+        #expect(read.sorted() == ["C0:00:00:00:18:08 anna", "C0:00:00:00:18:09 bert"])
+        // Nor when one of them is unpaired, nor a third one that is known only as it is admitted.
+        try await store.notePairing(of: device(owners[0].address, serial: nil), as: .unpaired)
+        try await harness.contact([], device: device(owners[1].address), at: "2026-11-21T10:59:00Z")
+        try await store.admit(device(0xC000_0000_180A), as: .proven)
+        #expect(try await store.pairings().map(\.addresses.count) == [1, 1, 1])
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test("frames an older decoder could not read are read again")
     func redecoding() async throws {
         let directory = Harness.newDirectory()

@@ -90,8 +90,9 @@ struct OneTouchTransfer: RecordTransfer {
             }
             try await link.acknowledge(intake.received)
         }
-        // What a second full transfer does not bring either, the meter does not have.
-        return isWhole || (isSecondTry && intake.stored == storedBefore)
+        // What a second full transfer does not bring either, the meter does not have. A replay repeats the first one.
+        let isConfirmed = isSecondTry && link.peripheral.answerSource == .device && intake.stored == storedBefore
+        return isWhole || isConfirmed
     }
 }
 
