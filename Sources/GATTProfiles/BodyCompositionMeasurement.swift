@@ -34,7 +34,7 @@ public struct BodyCompositionMeasurement: CharacteristicCoding {
     public var userID: UInt8?
     /// What else was sent.
     public var fields: [Field: UInt16]
-    /// Whether the measurement goes on in the next value.
+    /// Whether it is one of the two packets of a measurement; see ``joined(with:)``.
     public var goesOn: Bool
 
     /// Makes a measurement.
@@ -71,6 +71,23 @@ public struct BodyCompositionMeasurement: CharacteristicCoding {
         }
     }
 
+    /// Joins the two packets of a measurement that is too long for one.
+    ///
+    /// Both say the body fat. Time and user stand in the first alone.
+    ///
+    /// - Parameter second: the next value.
+    /// - Returns: the whole measurement; `nil` if the value is no second packet of this one.
+    public func joined(with second: BodyCompositionMeasurement) -> BodyCompositionMeasurement? {
+        guard goesOn, second.timeStamp == nil, second.userID == nil, second.isImperial == isImperial,
+            second.rawBodyFat == rawBodyFat, !second.fields.isEmpty,
+            second.fields.keys.allSatisfy({ fields[$0] == nil })
+        else { return nil }
+        var whole = self
+        for (field, raw) in second.fields { whole.fields[field] = raw }
+        whole.goesOn = false
+        return whole
+    }
+
     /// Reads a measurement.
     public init(decoding octets: RawSpan) throws(MalformedFrame) {
         var cursor = OctetCursor("Body Composition Measurement (2A9C)")
@@ -100,4 +117,10 @@ public struct BodyCompositionMeasurement: CharacteristicCoding {
         for field in Field.allCases { if let raw = fields[field] { octets.append(word: raw) } }
         return octets
     }
+}
+
+extension FrameFormat {
+    /// A packet of a Body Composition Measurement (2A9C) that came in two, as it came. The measurement stands in another
+    /// frame.
+    public static let bodyCompositionPart = FrameFormat(rawValue: 0x1_0080)
 }

@@ -30,6 +30,7 @@ struct FrameIntake: Sendable {
     private var counted = SequenceSet()
     private var session: ContinuousGlucoseSession?
     private var joiner = HealthObservationJoiner()
+    private var compositions = CompositionJoiner()
     /// Octets that were told to be malformed. They may come again, or be read as two kinds, and are told once.
     private var told: Set<[UInt8]> = []
 
@@ -89,11 +90,13 @@ struct FrameIntake: Sendable {
                 continue
             }
             let format = FrameFormat(characteristic: number)
+            let part = isRecord ? compositions.take(value) : .whole
+            let own = part == .whole ? format : .bodyCompositionPart
             frames.append(
                 Frame(
-                    format: format, payload: value.octets, receivedAt: value.receivedAt,
-                    ordinal: nextOrdinal(of: format)))
-            guard isRecord else { continue }
+                    format: own, payload: value.octets, receivedAt: value.receivedAt, ordinal: nextOrdinal(of: own)))
+            guard isRecord, part != .packet else { continue }
+            if case .last(let whole) = part { frames.append(frame(of: whole, receivedAt: value.receivedAt)) }
             if value.uuid == HealthObservationSegment.uuid {
                 guard let segment = try? HealthObservationSegment(decoding: value.octets) else { continue }
                 if let whole = joiner.take(segment) {
@@ -199,8 +202,8 @@ struct FrameIntake: Sendable {
         }
     }
 
-    /// Takes what has come and was not looked at: what a cuff sent before it was stopped is confirmed, and may be
-    /// deleted there.
+    /// Takes what has come and was not looked at, and ends: what a cuff sent before it was stopped is confirmed, and
+    /// may be deleted there.
     mutating func takeWhatHasCome(from peripheral: any Peripheral, of streams: RecordStreams) async throws {
         let before = self
         self = try await shieldedFromCancellation {
@@ -208,8 +211,21 @@ struct FrameIntake: Sendable {
             while case .values(let values)? = try? await peripheral.nextValues(within: .zero) {
                 try await intake.take(values, of: streams)
             }
+            try await intake.finishCompositions()
             return intake
         }
+    }
+
+    /// Makes the compositions durable whose second packets did not come.
+    private mutating func finishCompositions() async throws {
+        let frames = compositions.finish().map { frame(of: $0, receivedAt: .systemClock) }
+        try await store(frames, records: frames.count)
+    }
+
+    private mutating func frame(of composition: BodyCompositionMeasurement, receivedAt: Instant) -> Frame {
+        let format = FrameFormat(characteristic: BodyCompositionMeasurement.assignedNumber)
+        return Frame(
+            format: format, payload: composition.encoded, receivedAt: receivedAt, ordinal: nextOrdinal(of: format))
     }
 
     /// What a device has sent, and may have deleted, is kept where the reading is cancelled.

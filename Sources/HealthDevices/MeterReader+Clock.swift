@@ -132,20 +132,21 @@ extension MeterReader {
         _ wallTime: @Sendable (Instant) -> WallTime
     ) async throws -> ClockSetting {
         let found = try await link.peripheral.whileNotifying([link.answers]) {
-            let before = try await link.clock(received: 0)
+            var course = OneTouchLink.Course()
+            let before = try await link.clock(received: 0, &course)
             let now = wallTime(.systemClock)
             guard let count = OneTouch.count(now) else {
                 throw ContactFailure(
                     code: "clock_cannot_be_set", description: "the meter's clock cannot represent \(now)",
                     hint: "set this machine's clock")
             }
-            guard case .answer = try await link.ask(.setTime(count), received: 0) else {
+            guard case .answer = try await link.ask(.setTime(count), received: 0, &course) else {
                 throw ContactFailure(
                     code: "clock_refused", description: "the meter did not confirm that its clock was set",
                     hint: "set it at the meter")
             }
             try await link.acknowledge(0)
-            return (before, now, try await link.clock(received: 0))
+            return (before, now, try await link.clock(received: 0, &course))
         }
         if let before = found.0 { contact = try await memory.noteClock(before, in: contact) }
         return ClockSetting(device: device, before: found.0, written: found.1, after: found.2)

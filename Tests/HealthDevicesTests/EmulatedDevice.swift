@@ -87,6 +87,7 @@ final class EmulatedDevice: Peripheral {
         var clock: Int64 = 1_795_000_000
         var linkChanged: (@Sendable (Bool) -> Void)?
         var joiner = HealthObservationJoiner()
+        var compositions = CompositionJoiner()
 
         /// What the device does where encryption is missing.
         func checkSecurity() throws {
@@ -147,6 +148,7 @@ final class EmulatedDevice: Peripheral {
             if state.behaviour.isPaired, !state.behaviour.knowsBond, !state.behaviour.connectsWithoutBond {
                 throw RadioError.forgottenByDevice(state.behaviour.address)
             }
+            state.compositions = CompositionJoiner()
             state.isConnected = true
             state.handedOut = 0
             state.waitedSinceConnecting = .zero
@@ -330,6 +332,8 @@ final class EmulatedDevice: Peripheral {
                     if value.uuid == 0x2AA7 {
                         return count + ContinuousGlucoseMeasurement.parts(of: value.octets).count
                     }
+                    // So is a composition, with its second packet.
+                    if case .last = state.compositions.take(value) { return count + 2 }
                     let segment = value.uuid == 0x2B8B ? try? HealthObservationSegment(decoding: value.octets) : nil
                     return count + (segment.flatMap { state.joiner.take($0) } == nil ? 1 : 2)
                 }

@@ -14,6 +14,12 @@ final class EmulatedOneTouch: Peripheral {
         var copies = 1
         /// Answers to records of these numbers come damaged, so many times each.
         var damages: [UInt16: Int] = [:]
+        /// It answers for records of these numbers only after so long, once, and nothing else meanwhile.
+        var delays: [UInt16: Duration] = [:]
+        /// Before it answers for records of these numbers, it sends others once more.
+        var resends: [UInt16: UInt16] = [:]
+        /// Once it was asked for the record behind this one, it sends this one whatever it is asked.
+        var stuckAt: UInt16?
         /// Answers that are not sent, so many times.
         var silences = 0
         /// The code it refuses everything with.
@@ -28,12 +34,16 @@ final class EmulatedOneTouch: Peripheral {
         var behaviour: Behaviour
         var isConnected = false
         var isNotifying = false
-        var queue: [[UInt8]] = []
+        /// Messages, and when they come by ``waited``.
+        var queue: [(octets: [UInt8], at: Duration)] = []
+        var busyUntil = Duration.zero
         var asked: [UInt16] = []
         var acknowledged = 0
         var handedOut = 0
         var waited = Duration.zero
         var now: Int64 = 1_795_000_000
+
+        mutating func send(_ octets: [UInt8]) { queue.append((octets, max(waited, busyUntil))) }
     }
 
     let log: EventLog
@@ -89,21 +99,47 @@ final class EmulatedOneTouch: Peripheral {
                 return
             }
             guard state.isNotifying else { return }
-            state.queue.append(OneTouch.acknowledgement)
+            state.send(OneTouch.acknowledgement)
             let question = try OneTouchFrame(decoding: octets).payload
             if state.behaviour.silences > 0 {
                 state.behaviour.silences -= 1
                 return
             }
-            for _ in 0..<state.behaviour.copies { state.queue.append(Self.answer(question, &state)) }
+            if let stuck = state.behaviour.stuckAt, state.asked.contains(stuck),
+                let earlier = Self.record(stuck, state.behaviour)
+            {
+                state.send(earlier)
+                return
+            }
+            if question.count == 3, question[0] == 0xB3 {
+                let number = UInt16(question[1]) | UInt16(question[2]) << 8
+                if let delay = state.behaviour.delays.removeValue(forKey: number) {
+                    state.busyUntil = state.waited + delay
+                }
+                if let earlier = state.behaviour.resends[number].flatMap({ Self.record($0, state.behaviour) }) {
+                    state.send(earlier)
+                }
+            }
+            for _ in 0..<state.behaviour.copies {
+                let answer = Self.answer(question, &state)
+                state.send(answer)
+            }
         }
+    }
+
+    private static func little(_ value: UInt32, _ count: Int = 4) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * UInt32($0))) }
+    }
+
+    /// The answer for a record; `nil` if there is none of this number.
+    private static func record(_ number: UInt16, _ behaviour: Behaviour) -> [UInt8]? {
+        guard let record = behaviour.records.first(where: { $0.number == number }) else { return nil }
+        let octets = little(record.time) + little(UInt32(record.value), 2) + [record.control, 0, 0, 0, 0]
+        return OneTouchFrame(payload: [0x06] + octets).encoded
     }
 
     private static func answer(_ question: [UInt8], _ state: inout State) -> [UInt8] {
         func frame(_ payload: [UInt8]) -> [UInt8] { OneTouchFrame(payload: payload).encoded }
-        func little(_ value: UInt32, _ count: Int = 4) -> [UInt8] {
-            (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * UInt32($0))) }
-        }
         if let code = state.behaviour.refuses { return frame([code]) }
         let records = state.behaviour.records
         switch question {
@@ -118,9 +154,7 @@ final class EmulatedOneTouch: Peripheral {
         case let ask where ask.first == 0xB3 && ask.count == 3:
             let number = UInt16(ask[1]) | UInt16(ask[2]) << 8
             state.asked.append(number)
-            guard let record = records.first(where: { $0.number == number }) else { return frame([0x08]) }
-            var octets = frame(
-                [0x06] + little(record.time) + little(UInt32(record.value), 2) + [record.control, 0, 0, 0, 0])
+            guard var octets = record(number, state.behaviour) else { return frame([0x08]) }
             if let left = state.behaviour.damages[number], left > 0 {
                 state.behaviour.damages[number] = left - 1
                 octets[9] ^= 0x40
@@ -148,11 +182,13 @@ final class EmulatedOneTouch: Peripheral {
                 state.isConnected = false
                 return .disconnected
             }
-            guard !state.queue.isEmpty else {
+            guard let next = state.queue.first, next.at <= state.waited + timeout else {
                 state.waited += timeout
                 return .silence
             }
-            let octets = state.queue.removeFirst()
+            state.queue.removeFirst()
+            state.waited = max(state.waited, next.at)
+            let octets = next.octets
             if octets.count == OneTouchFrame.overhead + 1 + OneTouchRecord.length { state.handedOut += 1 }
             if let cut = state.behaviour.cutAfter, state.handedOut > cut {
                 state.isConnected = false

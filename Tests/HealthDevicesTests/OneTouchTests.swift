@@ -24,6 +24,33 @@ import Testing
         return try await MeterReader(journal: store, memory: store).read(meter, allRecords: all)
     }
 
+    /// A record's number, time and value.
+    private struct Content: Hashable {
+        var number: UInt16?
+        var time: WallTime?
+        var value: Quantity?
+    }
+
+    /// What a meter has.
+    private func contents(of meter: EmulatedOneTouch) -> Set<Content> {
+        var contents: Set<Content> = []
+        for record in meter.behaviour.records {
+            let value = Quantity(ExactDecimal(significand: Int64(record.value)), .milligramsPerDecilitre)
+            contents.insert(Content(number: record.number, time: OneTouch.wallTime(record.time), value: value))
+        }
+        return contents
+    }
+
+    /// What is stored.
+    private var stored: Set<Content> {
+        var contents: Set<Content> = []
+        for record in store.records {
+            guard case .glucose(let glucose) = record.value else { continue }
+            contents.insert(Content(number: record.sequence, time: record.baseTime, value: glucose.concentration))
+        }
+        return contents
+    }
+
     // MARK: Octets
 
     @Test("messages are framed and checked as published: the clock's question has the checksum 716D for 05 02 03")
@@ -138,6 +165,48 @@ import Testing
         }
         #expect(try await read(meter) == ContactSummary(isComplete: true, announced: 5, received: 5))
         #expect(store.readingCount == 5 && meter.waited == .seconds(20))
+        #expect(stored == contents(of: meter))
+    }
+
+    @Test("an answer that comes when it was asked for again is no other record's, and the last number is proven")
+    func late() async throws {
+        let meter = meter { $0.delays = [2: .seconds(11)] }
+        #expect(try await read(meter) == ContactSummary(isComplete: true, announced: 5, received: 5))
+        #expect(stored == contents(of: meter) && meter.waited == .seconds(11))
+        #expect(meter.asked == [1, 2, 2, 3, 4, 5, 5])
+        #expect(try await read(meter).isComplete)
+        #expect(meter.asked == [5] && store.readingCount == 5)
+    }
+
+    @Test("an earlier record that is sent once more is not the one that was asked for")
+    func sentAgain() async throws {
+        let meter = meter { $0.resends = [3: 1, 5: 2] }
+        #expect(try await read(meter) == ContactSummary(isComplete: true, announced: 5, received: 5))
+        #expect(stored == contents(of: meter) && meter.waited == .zero)
+    }
+
+    @Test("records that are equal in all but their number are all kept")
+    func equal() async throws {
+        let meter = meter { behaviour in
+            for place in 1...3 {
+                behaviour.records[place].time = 0
+                behaviour.records[place].value = 95
+            }
+        }
+        #expect(try await read(meter) == ContactSummary(isComplete: true, announced: 5, received: 5))
+        #expect(stored == contents(of: meter) && store.readingCount == 5)
+        #expect(meter.waited == .seconds(2))
+    }
+
+    @Test("of a meter that sends an earlier record whatever it is asked, nothing wrong is stored")
+    func stuck() async throws {
+        let meter = meter { $0.stuckAt = 2 }
+        let summary = try await read(meter)
+        #expect(summary.error == "timeout" && summary.received == 2)
+        #expect(stored.isSubset(of: contents(of: meter)) && store.readingCount == 2)
+        meter.change { $0.stuckAt = nil }
+        #expect(try await read(meter).isComplete)
+        #expect(stored == contents(of: meter))
     }
 
     @Test("promise 5: an answer that stays damaged is kept, stops no transfer, and is read again next time")

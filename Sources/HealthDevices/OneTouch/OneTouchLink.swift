@@ -5,6 +5,8 @@ import HealthReadings
 struct OneTouchLink {
     /// How long an answer may take, and how often it is asked for: together the 30 s a silent device is given.
     static let (patience, tries): (Duration, Int) = (.seconds(10), 3)
+    /// How long the answer may take once another record's has come in its place.
+    private static let quiet: Duration = .seconds(1)
     /// What comes unasked for between a question and its answer, at most: a meter that never stops cannot hold us.
     private static let mostStrays = 32
 
@@ -14,6 +16,39 @@ struct OneTouchLink {
         case answer(octets: [UInt8], message: CharacteristicValue)
         /// It came again and again as no message.
         case malformed(CharacteristicValue, MalformedFrame)
+    }
+
+    /// What was asked in a contact, and what came.
+    struct Course {
+        /// Whether a question had to be asked again, so that an answer may have come twice.
+        private(set) var hasRetried = false
+        /// Whether answers to earlier questions may still come.
+        var mayBeLate = false
+        /// The numbers of the records that came, by their octets: an answer carries no number.
+        private var numbers: [[UInt8]: UInt16] = [:]
+
+        fileprivate mutating func noteRetry() { (hasRetried, mayBeLate) = (true, true) }
+
+        /// Notes what answered a question.
+        fileprivate mutating func note(_ octets: [UInt8], _ question: OneTouchQuestion) {
+            if case .record(let number) = question { numbers[octets] = number }
+        }
+
+        /// Whether the octets have answered the question for another record.
+        fileprivate func isCopy(_ octets: [UInt8], for question: OneTouchQuestion) -> Bool {
+            guard case .record(let number) = question, let known = numbers[octets] else { return false }
+            return known != number
+        }
+    }
+
+    /// What the tries of one question have brought so far.
+    private struct Tries {
+        /// What came last as no message.
+        var malformed: (CharacteristicValue, MalformedFrame)?
+        /// Whether the answer of another record came.
+        var hasSeenCopy = false
+        /// Whether the meter has answered another question since: what looks like a copy is a record that is equal.
+        var hasCaughtUp = false
     }
 
     let peripheral: any Peripheral
@@ -29,28 +64,46 @@ struct OneTouchLink {
 
     /// Asks until there is an answer.
     ///
+    /// The answer of another record, sent again, is never taken. A record with the same octets as another is taken only
+    /// after the meter has answered a different question in between.
+    ///
     /// - Throws: ``TransferError`` where the meter refuses, leaves or is silent; ``GATTError``.
-    func ask(_ question: OneTouchQuestion, received: Int) async throws -> Reply {
-        var malformed: (CharacteristicValue, MalformedFrame)?
-        for _ in 0..<Self.tries {
+    func ask(_ question: OneTouchQuestion, received: Int, _ course: inout Course) async throws -> Reply {
+        if case .record = question, course.mayBeLate { try await catchUp(received, &course) }
+        var tries = Tries()
+        for attempt in 0..<Self.tries {
             try Task.checkCancellation()
-            try await write(OneTouchFrame(payload: question.payload).encoded, received)
-            switch try await answer(to: question, received, &malformed) {
-            case .some(let reply): return reply
-            case nil: continue
+            if attempt > 0 { course.noteRetry() }
+            if tries.hasSeenCopy {
+                try await catchUp(received, &course)
+                tries.hasCaughtUp = true
             }
+            try await write(OneTouchFrame(payload: question.payload).encoded, received)
+            if let reply = try await answer(to: question, received, &tries, &course) { return reply }
         }
-        if let (message, error) = malformed { return .malformed(message, error) }
+        if let (message, error) = tries.malformed { return .malformed(message, error) }
         throw TransferError.timedOut(received: received)
+    }
+
+    /// Drops the answers to earlier questions that may still come.
+    ///
+    /// The meter answers in order, and a count is shorter than a record: when the count has come, so have they.
+    private func catchUp(_ received: Int, _ course: inout Course) async throws {
+        switch try await ask(.count, received: received, &course) {
+        case .answer: try await acknowledge(received)
+        case .malformed(_, let error): throw TransferError(malformed: error)
+        }
+        course.mayBeLate = false
     }
 
     /// Takes what comes until the answer is there; nil after a silence, or where what came is no message.
     private func answer(
-        to question: OneTouchQuestion, _ received: Int, _ malformed: inout (CharacteristicValue, MalformedFrame)?
+        to question: OneTouchQuestion, _ received: Int, _ tries: inout Tries, _ course: inout Course
     ) async throws -> Reply? {
         var strays = 0
         while strays < Self.mostStrays {
-            switch try await peripheral.nextValues(within: Self.patience) {
+            let isDoubtful = tries.hasSeenCopy && !tries.hasCaughtUp
+            switch try await peripheral.nextValues(within: isDoubtful ? Self.quiet : Self.patience) {
             case .silence: return nil
             case .disconnected: throw TransferError.interrupted(received: received)
             case .values(let values):
@@ -60,11 +113,16 @@ struct OneTouchLink {
                     do throws(MalformedFrame) {
                         frame = try OneTouchFrame(decoding: value.octets)
                     } catch {
-                        malformed = (value, error)
+                        tries.malformed = (value, error)
                         return nil
                     }
                     switch OneTouchAnswer(frame) {
                     case .answer(let octets) where octets.count == question.answerLength && question.accepts(octets):
+                        guard tries.hasCaughtUp || !course.isCopy(octets, for: question) else {
+                            tries.hasSeenCopy = true
+                            continue
+                        }
+                        course.note(octets, question)
                         return .answer(octets: octets, message: value)
                     // The answer to an earlier question, asked twice.
                     case .answer: continue
@@ -88,8 +146,10 @@ struct OneTouchLink {
     }
 
     /// Asks what the meter's clock shows; nil where it was never set, or says nothing that makes sense.
-    func clock(received: Int) async throws -> ClockReading? {
-        guard case .answer(let octets, let message) = try await ask(.time, received: received) else { return nil }
+    func clock(received: Int, _ course: inout Course) async throws -> ClockReading? {
+        guard case .answer(let octets, let message) = try await ask(.time, received: received, &course) else {
+            return nil
+        }
         try await acknowledge(received)
         return OneTouch.wallTime(OneTouch.word(octets[0..<4])).map {
             ClockReading(deviceTime: $0, readAt: message.receivedAt)
@@ -98,6 +158,11 @@ struct OneTouchLink {
 }
 
 extension TransferError {
+    /// The meter's answer came again and again as no message.
+    init(malformed error: MalformedFrame) {
+        self = .refused(code: "onetouch_malformed", description: error.description)
+    }
+
     /// The meter's codes: 07 not allowed, 08 not supported, 09 not understood.
     init(oneTouch code: UInt8) {
         self =
