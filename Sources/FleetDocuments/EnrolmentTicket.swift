@@ -144,7 +144,7 @@ public struct EnrolmentAnswer: Sendable, Hashable {
 
 extension DocumentPart {
     /// So many hexadecimal digits in lower case.
-    fileprivate func hexadecimalDigits(_ count: Int) throws(FleetDocumentError) -> String {
+    func hexadecimalDigits(_ count: Int) throws(FleetDocumentError) -> String {
         let isDigit = { (octet: UInt8) in
             (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet)
                 || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(octet)

@@ -108,7 +108,8 @@ public struct SealedBatch: Sendable, Hashable {
         guard try sealed["suite"].text(1...64) == Self.suite else {
             throw sealed["suite"].unexpected(Self.suite)
         }
-        key = try sealed["key"].text(16...16)
+        // It is told of where the centre has another key: nothing else may come in its place.
+        key = try sealed["key"].hexadecimalDigits(16)
         encapsulated = try sealed["encapsulated"].base64(Self.keyCount...Self.keyCount)
         ciphertext = try sealed["ciphertext"].base64(Self.tagCount...FleetBatch.mostBytes + Self.tagCount)
     }

@@ -70,6 +70,7 @@ struct EntryRoutes {
     private func person(_ name: String?, _ audience: Audience, _ context: APIContext) async throws -> StoreUser {
         let own: StoreUser
         if let user = audience.user { own = user } else { own = try await gateway.store.currentUser() }
+        try await requireOwn(own.clientUserID, context)
         guard let name, name != own.clientUserID else { return own }
         guard audience == .household, context.caller.grant?.scope == .owner else { throw Self.otherPerson }
         guard !name.isEmpty, let user = try await gateway.store.user(name) else {
@@ -89,14 +90,19 @@ struct EntryRoutes {
     /// A reading that the caller may see and change.
     func reading(_ id: ReadingID, _ context: APIContext, _ audience: Audience) async throws -> Reading {
         guard let reading = try await gateway.store.reading(id, of: audience.key) else { throw Self.noSuchReading }
-        if audience == .household, context.caller.grant?.scope != .owner {
-            let current = try await gateway.store.currentUser().clientUserID
-            guard reading.person ?? "" == current else { throw Self.otherPerson }
-        }
+        try await requireOwn(reading.person ?? "", context)
         guard try await gateway.store.consentedKinds(of: audience.key).contains(reading.kind) else {
             throw ConsentRules.refusal
         }
         return reading
+    }
+
+    /// Refuses a client of the household that isn't the owner's anybody's readings but the current user's, whichever person it
+    /// asks for.
+    private func requireOwn(_ person: String, _ context: APIContext) async throws {
+        let grant = context.caller.grant
+        guard grant?.person == nil, grant?.scope != .owner else { return }
+        guard try await gateway.store.currentUser().clientUserID == person else { throw Self.otherPerson }
     }
 
     private static let otherPerson = APIRefusal(

@@ -152,6 +152,8 @@ struct EventRoutes {
                 }
             }
             let news = hub.news(after: position.place.ring, limit: Self.atOnce)
+            // Some may have left the ring since it was asked: the store has them.
+            guard hub.covers(position.place.change, erasures: store.erasures) else { continue }
             for event in news.events {
                 if let change = event.change {
                     guard change > position.place.change.number else { continue }

@@ -29,11 +29,7 @@ struct ViewRoutes {
     private func document(of person: StoreUser, _ link: AccessClient?) async throws -> JSONValue {
         let (kinds, now) = (try await consents.kinds(of: person.key), Instant.systemClock)
         let earliest = link?.days.flatMap { days in
-            ZoneRules.named(person.timeZone).map { zone in
-                let (hour, minute, second) = zone.wallTime(at: now).timeOfDay
-                return now.flooredToSecond.advanced(
-                    bySeconds: -Int64(hour * 3600 + minute * 60 + second) - Int64(days - 1) * 86_400)
-            }
+            ZoneRules.named(person.timeZone).map { Self.beginning(of: days, until: now, in: $0) }
         }
         let units = PersonUnits(of: person, gateway.settings)
         var latest: [JSONValue] = []
@@ -48,6 +44,15 @@ struct ViewRoutes {
             "days": .optional(link?.days), "until": .optional(link?.expiresAt.instant.description),
             "kinds": .array(kinds.map(\.rawValue).sorted().map(JSONValue.string)), "latest": .array(latest),
         ])
+    }
+
+    /// When the first of so many days began, today included: a day with a change of clocks has no 24 hours.
+    static func beginning(of days: Int, until now: Instant, in zone: ZoneRules) -> Instant {
+        let today = zone.wallTime(at: now).secondsSinceEpoch
+        let midnight = today - (today % 86_400 + 86_400) % 86_400 - Int64(days - 1) * 86_400
+        switch zone.moment(WallTime(secondsSinceEpoch: midnight)) {
+        case .once(let instant), .never(let instant), .twice(let instant, _): return instant
+        }
     }
 
     /// The newest value that counts of those that are asked for, with the newest reading before it that doesn't.

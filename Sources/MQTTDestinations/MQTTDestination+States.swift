@@ -92,6 +92,7 @@ extension MQTTDestination {
             publish(topic, text)
             link.retained[topic] = text
         }
+        var removed: [String: String] = [:]
         if let known {
             for (topic, text) in link.retained.sorted(by: { $0.key < $1.key })
             where wanted[topic] == nil && link.board.isObsolete(topic, known: known) {
@@ -100,7 +101,7 @@ extension MQTTDestination {
                     publish(topic, nothing, isRetained: false)
                 }
                 publish(topic, "")
-                link.retained[topic] = nil
+                (link.retained[topic], removed[topic]) = (nil, text)
             }
         }
         var (failure, refused): (MQTTError?, [String: MQTTError]) = (nil, [:])
@@ -108,7 +109,8 @@ extension MQTTDestination {
             do throws(MQTTError) {
                 try await publication.receipt()
             } catch {
-                link.retained[topic] = nil
+                // What was not taken off the broker is still there.
+                link.retained[topic] = removed[topic]
                 failure = failure ?? error
                 let level = isDiscovery(topic) ? HomeAssistant.Topics.devices : place.topic + "/devices/"
                 refused[level] = refused[level] ?? error

@@ -30,6 +30,10 @@ def poison(odd):
     yield "the year 9999", odd.batch().replace(b"2026-01-01T", b"9999-12-31T")
     yield "the largest batch number", odd.batch().replace(b'"batch":%d' % odd.number, b'"batch":9007199254740991')
     yield "a batch number beyond it", odd.batch().replace(b'"batch":%d' % odd.number, b'"batch":9223372036854775808')
+    sealed = {"suite": "x25519-sha256-chacha20poly1305", "key": "\0" + "a" * 15, "encapsulated": "A" * 43 + "=",
+              "ciphertext": "A" * 43 + "="}
+    yield "a sealed batch whose key has U+0000", json.dumps(
+        {"schema": 1, "gateway": odd.name, "batch": odd.number, "sealed": sealed}).encode()
     yield "nothing", b""
     yield "null", b"null"
 

@@ -1,4 +1,5 @@
 import FleetDocuments
+import Foundation
 import HealthReadings
 import TestSupport
 import Testing
@@ -26,6 +27,18 @@ struct SealTests {
             throws: FleetDocumentError.otherKey(
                 expected: other.sealingKey.fingerprint, found: Self.centre.sealingKey.fingerprint)
         ) { try read.opened(with: other) }
+    }
+
+    @Test("a key that is no fingerprint is refused, and nothing of it is told", arguments: [#"\u0000"#, "é", "g"])
+    func oddKey(text: String) throws {
+        let sealed = try SealedBatch(Samples.batch(), to: Self.centre.sealingKey)
+        let key = Self.centre.sealingKey.fingerprint
+        let document = String(decoding: Samples.octets(sealed.document), as: UTF8.self)
+            .replacingOccurrences(of: key, with: text + key.dropFirst(text == "é" ? 2 : 1))
+        let error = #expect(throws: FleetDocumentError.self) {
+            try FleetUpload(Array(document.utf8), from: Samples.gateway())
+        }
+        #expect(error?.description.contains("16 hexadecimal digits") == true, "\(String(describing: error))")
     }
 
     @Test("two seals of one batch differ")

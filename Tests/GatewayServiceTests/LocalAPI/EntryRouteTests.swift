@@ -79,6 +79,11 @@ import Testing
         let current = try await house.api.gateway.store.currentUser().clientUserID
         let other = house.people.first { $0 != current } ?? ""
         #expect(try await send(other, household).code == "other_person")
+        // Nor by asking for the other's page.
+        let asking = try await house.api.send(
+            "/api/v1/readings?person=\(other)", .POST, token: household,
+            body: Self.body("5.6", time: "2026-11-20T06:30:00Z"))
+        #expect(asking.code == "other_person")
         #expect(try await send("nobody", owner).code == "no_such_user")
         let his = try await send(house.people[1], owner)
         #expect(his.status == 201)
@@ -87,6 +92,16 @@ import Testing
             let answer = try await house.api.send(
                 "/api/v1/readings/" + id, method, token: hers, body: method == .PATCH ? #"{"value":7}"# : nil)
             #expect(answer.code == "no_such_reading")
+        }
+        let others = try await house.api.send(
+            "/api/v1/readings?person=\(other)", .POST, token: owner,
+            body: Self.body("5.9", time: "2026-11-20T07:30:00Z"))
+        let entered = try #require((others.object["reading"] as? [String: any Sendable])?["id"] as? String)
+        for method in [HTTPMethod.PATCH, .DELETE] {
+            let answer = try await house.api.send(
+                "/api/v1/readings/\(entered)?person=\(other)", method, token: household,
+                body: method == .PATCH ? #"{"value":7}"# : nil)
+            #expect(answer.code == "other_person", "\(answer.object)")
         }
         let reader = try await house.token(.read, 0)
         #expect(try await send(house.people[0], reader).code == "scope_too_small")

@@ -35,4 +35,15 @@ import Testing
         #expect(try await house.get("/api/v1/readings/\(first)", owner).text.contains(#""value":198.7,"unit":"mg/dL""#))
         try await house.stop()
     }
+
+    @Test(
+        "a link's days begin at midnight, also around a change of clocks",
+        arguments: [
+            ("2026-03-29T10:00:00Z", 1, "2026-03-28T23:00:00Z"), ("2026-03-30T10:00:00Z", 2, "2026-03-28T23:00:00Z"),
+            ("2026-10-25T11:00:00Z", 1, "2026-10-24T22:00:00Z"), ("2026-11-20T12:00:00Z", 1, "2026-11-19T23:00:00Z"),
+        ])
+    func days(now: String, count: Int, beginning: String) throws {
+        let (zone, now) = (try #require(ZoneRules.named("Europe/Berlin")), try #require(Instant(rfc3339: now)))
+        #expect(ViewRoutes.beginning(of: count, until: now, in: zone) == Instant(rfc3339: beginning))
+    }
 }
