@@ -17,31 +17,34 @@ struct CompositionJoiner: Sendable {
         case last(of: BodyCompositionMeasurement)
     }
 
-    private var begun: BodyCompositionMeasurement?
+    /// A first packet.
+    typealias Packet = (measurement: BodyCompositionMeasurement, receivedAt: Instant)
+
+    private var begun: Packet?
     private var second: BodyCompositionMeasurement?
     /// First packets whose second ones did not come.
-    private var alone: [BodyCompositionMeasurement] = []
+    private var alone: [Packet] = []
 
     /// Takes the next value of the contact.
     mutating func take(_ value: CharacteristicValue) -> Part {
         guard value.uuid == BodyCompositionMeasurement.uuid,
             let measurement = try? BodyCompositionMeasurement(decoding: value.octets)
         else { return .whole }
-        if let joined = begun?.joined(with: measurement) {
+        if let joined = begun?.measurement.joined(with: measurement) {
             (begun, second) = (nil, measurement)
             return .last(of: joined)
         }
         guard measurement.goesOn else { return .whole }
-        guard measurement != begun, measurement != second else { return .packet }
+        guard measurement != begun?.measurement, measurement != second else { return .packet }
         if let begun { alone.append(begun) }
-        begun = measurement
+        begun = (measurement, value.receivedAt)
         return .packet
     }
 
     /// Ends the contact.
     ///
     /// - Returns: the first packets whose second ones did not come, for themselves.
-    mutating func finish() -> [BodyCompositionMeasurement] {
+    mutating func finish() -> [Packet] {
         defer { (begun, alone) = (nil, []) }
         return alone + (begun.map { [$0] } ?? [])
     }

@@ -218,7 +218,7 @@ struct FrameIntake: Sendable {
 
     /// Makes the compositions durable whose second packets did not come.
     private mutating func finishCompositions() async throws {
-        let frames = compositions.finish().map { frame(of: $0, receivedAt: .systemClock) }
+        let frames = compositions.finish().map { frame(of: $0.measurement, receivedAt: $0.receivedAt) }
         try await store(frames, records: frames.count)
     }
 

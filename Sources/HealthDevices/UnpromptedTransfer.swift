@@ -61,7 +61,7 @@ struct UnpromptedTransfer: RecordTransfer {
                     }
                 }
             }
-        } catch let error where error is CancellationError || error is GATTError {
+        } catch {
             try? await intake.takeWhatHasCome(from: peripheral, of: streams)
             throw error
         }

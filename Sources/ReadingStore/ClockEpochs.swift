@@ -84,7 +84,12 @@ struct ClockEpochs {
         rows.bind(3, most)
         var (epochs, found): ([Epoch], [Int]) = ([], [])
         while try rows.next() {
-            let epoch = try Epoch(rows, zone)
+            let epoch: Epoch
+            do { epoch = try Epoch(rows, zone) } catch {
+                // Before a break, a row that was changed hides the older clocks alone.
+                guard found.isEmpty else { break }
+                throw error
+            }
             if let newer = epochs.last, TimeResolution.isBreak(from: epoch.last, to: newer.first) {
                 found.append(epochs.count)
             }

@@ -119,19 +119,13 @@ extension ReadingStore {
         do { return try result.get() } catch { throw StoreError.mapping(error) }
     }
 
-    /// Has a connection of its own write the copy: those of the pool are kept from writing anything, or write for the store.
     private static func copy(_ source: String, to path: String, _ stopSwitch: StopSwitch) throws -> KeysOfCopy {
-        try StoreFiles.prepareDatabase(path)
-        var configuration = Configuration()
-        harden(&configuration)
-        // It only reads, but is not opened to read only: SQLite then forgets CHECK constraints, takes the tables of the copy for
-        // others, and fills them row by row, which takes three times as long.
-        let queue = try DatabaseQueue(path: source, configuration: configuration)
-        defer { try? queue.close() }
-        try queue.inDatabase { db in
-            // Nobody needs the copy after a power cut.
-            try db.execute(sql: "PRAGMA synchronous = OFF")
-            try stopSwitch.watching(db) { try db.execute(sql: "VACUUM INTO ?", arguments: [path]) }
+        do {
+            try fill(path, from: source, readOnly: false, stopSwitch)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            // It may be an index alone.
+            StoreExport.remove(path)
+            try fill(path, from: source, readOnly: true, stopSwitch)
         }
         var copyConfiguration = Configuration()
         harden(&copyConfiguration)
@@ -141,6 +135,27 @@ extension ReadingStore {
             try KeysOfCopy(
                 checks: Set(KeyList(db).entries.filter { $0.number > 0 }.map(\.check)).sorted(),
                 hasPruneKey: !lines(db, pruneKeySetting).isEmpty)
+        }
+    }
+}
+
+extension ReadingStore {
+    /// Has a connection of its own write the copy: those of the pool are kept from writing anything, or write for the store.
+    ///
+    /// - Parameter readOnly: whether the connection is opened to read only. SQLite then forgets CHECK constraints, takes the
+    ///   tables of the copy for others and fills them row by row, which takes three times as long. Of the tables that have
+    ///   such constraints, readings among them, no index is read then: the copy's are made anew.
+    private static func fill(_ path: String, from source: String, readOnly: Bool, _ stopSwitch: StopSwitch) throws {
+        try StoreFiles.prepareDatabase(path)
+        var configuration = Configuration()
+        harden(&configuration)
+        configuration.readonly = readOnly
+        let queue = try DatabaseQueue(path: source, configuration: configuration)
+        defer { try? queue.close() }
+        try queue.inDatabase { db in
+            // Nobody needs the copy after a power cut.
+            try db.execute(sql: "PRAGMA synchronous = OFF")
+            try stopSwitch.watching(db) { try db.execute(sql: "VACUUM INTO ?", arguments: [path]) }
         }
     }
 }

@@ -32,7 +32,13 @@ struct StoreImport {
         let store = try await ReadingStore.open(
             directory: workshop, decoder: decoder, encryption: encryption.isOn ? .on(keys) : .off(keys), logger: logger)
         let statistics: StoreStatistics
-        do { statistics = try await settle(store) } catch {
+        do {
+            do { statistics = try await settle(store) } catch let error as StoreError where error.isCorrupt {
+                // An export has the indexes as they were in the store: one that is damaged keeps no row from being read.
+                try await store.write(.setting) { db in try db.execute(sql: "REINDEX") }
+                statistics = try await settle(store)
+            }
+        } catch {
             try? store.close()
             throw error
         }

@@ -62,7 +62,9 @@ struct PruneBatch: Sendable {
         INSERT INTO pruned (identity, value, kind, device, user, sequence_epoch, sequence, base_time, time, source, minute)
         SELECT ?2, ?3, r.kind, r.device, r.user, r.sequence_epoch, r.sequence, r.base_time, r.time, s.source, s.minute
         FROM reading AS r LEFT JOIN sensor_record AS s ON s.reading = r.key WHERE r.key = ?1
-        ON CONFLICT (identity) DO NOTHING
+        ON CONFLICT (identity) DO UPDATE SET value = excluded.value, kind = excluded.kind, device = excluded.device,
+            user = excluded.user, sequence_epoch = excluded.sequence_epoch, sequence = excluded.sequence,
+            base_time = excluded.base_time, time = excluded.time, source = excluded.source, minute = excluded.minute
         """
 
     private static let placesSQL = """
@@ -85,14 +87,17 @@ struct PruneBatch: Sendable {
             guard part.has(record) else { continue }
             let reading = place.key
             let identity = Data(PrunedReadings.identity(of: id, key))
+            let select = try PreparedStatement(db, "SELECT user FROM reading WHERE key = ?")
+            select.bind(1, reading)
+            let owner = try select.firstInt()
+            if let owner { owners.insert(owner) }
+            // It was pruned before, and came back while the key was missing: maybe with another value, or as another person's.
+            if let former = try PrunedReadings.owner(of: identity, db) {
+                try PrunedPlaces.forget(identity, deliveredAgainAs: former == owner ? reading : nil, db)
+            }
             try remember.execute(
                 arguments: [reading, identity, Data(PrunedReadings.value(of: record, id, key))])
-            // It was pruned before, and came back while the key was missing.
-            if db.changesCount == 0 { try PrunedPlaces.forget(identity, deliveredAgainAs: reading, db) }
             try rememberPlaces.execute(arguments: [reading, identity])
-            let owner = try PreparedStatement(db, "SELECT user FROM reading WHERE key = ?")
-            owner.bind(1, reading)
-            if let owner = try owner.firstInt() { owners.insert(owner) }
             batch.frames += try RowRemoval(db: db).removeReading(reading)
             batch.readings += 1
         }

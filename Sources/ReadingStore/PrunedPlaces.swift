@@ -63,7 +63,12 @@ enum PrunedPlaces {
 
     /// Forgets the former place of a reading at each destination that was given it again, as this row: a destination
     /// has one place, the last. The others keep theirs.
-    static func forget(_ identity: Data, deliveredAgainAs reading: Int64, _ db: Database) throws {
+    ///
+    /// - Parameter reading: `nil` forgets all of them: they are another person's.
+    static func forget(_ identity: Data, deliveredAgainAs reading: Int64?, _ db: Database) throws {
+        guard let reading else {
+            return try db.execute(sql: "DELETE FROM pruned_place WHERE identity = ?", arguments: [identity])
+        }
         let again = try Int64.fetchAll(
             db, sql: "SELECT destination FROM outbox WHERE reading = ? AND state = \(outbox: .delivered)",
             arguments: [reading])

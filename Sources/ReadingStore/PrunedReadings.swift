@@ -53,8 +53,12 @@ struct PrunedReadings {
 
     /// Whose a pruned reading is; `nil` if none of this id was pruned.
     func owner(of id: ReadingID) throws -> Int64? {
+        try Self.owner(of: Data(Self.identity(of: id, key)), db)
+    }
+
+    static func owner(of identity: Data, _ db: Database) throws -> Int64? {
         let find = try PreparedStatement(db, "SELECT user FROM pruned WHERE identity = ?")
-        find.bind(1, octets: Self.identity(of: id, key))
+        find.bind(1, octets: Array(identity))
         return try find.firstInt()
     }
 

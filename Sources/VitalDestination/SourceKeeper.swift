@@ -42,7 +42,7 @@ public actor SourceKeeper {
     private enum SessionOwner {
         /// The server calls them by this `client_user_id`.
         case named(String)
-        /// The server doesn't let a session ask.
+        /// The server doesn't let a session ask, or doesn't know the question.
         case unnamed
     }
 
@@ -145,7 +145,7 @@ public actor SourceKeeper {
             hold: .notSelected,
             reason: name == nil
                 ? "the server does not tell whose the sign-in token is, and the store knows several people"
-                : "the sign-in token is another person's: the server knows its person by another name")
+                : "the sign-in token is of the person whose client_user_id at the server is '\(name ?? "")'")
     }
 
     private func sessionOwner(_ id: String) async throws -> SessionOwner {
@@ -153,7 +153,7 @@ public actor SourceKeeper {
         let found: SessionOwner
         do {
             found = .named(try await api.user(id).clientUserID)
-        } catch let error as VitalError where error.kind == .forbidden {
+        } catch let error as VitalError where [.forbidden, .notFound, .refused].contains(error.kind) {
             found = .unnamed
         }
         owner = found

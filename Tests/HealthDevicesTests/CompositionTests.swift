@@ -106,6 +106,8 @@ import Testing
         #expect(try await bench.read() == ContactSummary(isComplete: true, received: 2))
         #expect(found(bench.store.records) == [one(300, minute: 20, user: 1), one(225, minute: 15, user: 2)])
         #expect(bench.store.frames.count == 3)
+        // It came when it came.
+        #expect(bench.store.frames.last?.receivedAt == bench.store.frames.first?.receivedAt)
     }
 
     @Test("only packets of one measurement are joined")

@@ -457,6 +457,14 @@ import Testing
             }
             let people = try await gateway.readings().map { $0["person"] as? String }
             #expect(people == [String?](repeating: "bob", count: 5))
+            // And so is what it takes back.
+            cloud.change {
+                $0.records["whoop/recovery"] = [CloudRecords.recovery(1, at: Self.noon - 3600, score: nil, updated: 90)]
+            }
+            let fetched = try await gateway.run("cloud", "fetch", "--json")
+            #expect(fetched.output.contains(#""stored":0,"#), "\(fetched.output)\(fetched.errors)")
+            let excluded = try await gateway.readings().filter { $0["excluded"] as? String == "withdrawn" }
+            #expect(!excluded.isEmpty, "\(fetched.output)")
             try await gateway.verify()
         }
     }

@@ -270,6 +270,53 @@ struct ExportTests {
         #expect(try await target.store.verify() == [finding])
     }
 
+    /// Damages an index of readings in a store that nobody has open.
+    private func damageIndex(of directory: String, byPage: Bool) throws {
+        let (path, name) = (directory + "/" + StoreFiles.databaseName, "reading_kind_time")
+        func open(_ statements: String) throws -> Int? {
+            let queue = try DatabaseQueue(path: path)
+            defer { try? queue.close() }
+            return try queue.writeWithoutTransaction { db in
+                try db.execute(sql: statements)
+                return try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_schema WHERE name = ?", arguments: [name])
+            }
+        }
+        if byPage {
+            let page = try #require(try open("PRAGMA wal_checkpoint(TRUNCATE)"))
+            var octets = try Data(contentsOf: URL(fileURLWithPath: path))
+            octets[(page - 1) * 1024] = 0xFF
+            return try octets.write(to: URL(fileURLWithPath: path))
+        }
+        // As one of which entries are missing.
+        let (schema, none) = ("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = ", " WHERE kind < 0")
+        _ = try open("\(schema) sql || '\(none)' WHERE name = '\(name)'")
+        _ = try open("REINDEX \(name)")
+        _ = try open("\(schema) replace(sql, '\(none)', '') WHERE name = '\(name)'")
+    }
+
+    @Test("a damaged index keeps no reading from being put back", arguments: [true, false])
+    func damagedIndex(byPage: Bool) async throws {
+        let source = try await Harness(encryption: .off())
+        try await source.contact((1...50).map { Build.glucose($0, "2026-11-21T08:00:00") })
+        let readings = try await source.all()
+        try source.store.close()
+        try damageIndex(of: source.directory, byPage: byPage)
+        let again = try await Harness(source.directory, encryption: .off())
+        // It is told as a finding, or SQLite refuses to go on.
+        let findings = try? await again.store.verify()
+        #expect(findings?.contains { $0.problem == .database } != false)
+        let path = source.directory + "/backup"
+        try await export(again.store, to: path)
+        for encryption: StoreEncryption in [.off(), .on()] {
+            let directory = Harness.newDirectory()
+            try await ReadingStore.importing(
+                path, passphrase: Self.passphrase, into: directory, decoder: TestDecoder(), encryption: encryption)
+            let target = try await Harness(directory, encryption: encryption)
+            #expect(try await Set(target.all()) == Set(readings))
+            #expect(try await target.store.verify().isEmpty)
+        }
+    }
+
     @Test("a database that is damaged itself is refused, and nothing is in the place")
     func damagedDatabase() async throws {
         let source = try await Harness(encryption: .off())

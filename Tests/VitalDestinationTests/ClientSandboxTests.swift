@@ -109,7 +109,7 @@ struct ClientSandboxTests {
                 let report = await worker.syncOnce()
                 #expect(report.delivered == 3 && report.failure == nil, "\(report)")
                 #expect(report.held.map(\.hold) == [.notSelected] && report.held.map(\.count) == [2])
-                #expect(report.held.first?.reason?.contains("another person's") == true)
+                #expect(report.held.first?.reason?.contains("client_user_id") == true)
                 #expect(try await store.user(person.key)?.serverUserID == user.userID)
                 #expect(try await store.user(other.key)?.serverUserID == nil)
                 // Neither does the owner's word connect a source of the account.

@@ -91,6 +91,8 @@ actor CloudStorer {
         var frames: [Frame] = []
         // They are stamped when they are stored.
         let never = Instant(seconds: 0)
+        // What was stored as somebody else's and moved to its person has the other's id still.
+        let others = Set(try await gateway.store.users().map(\.clientUserID) + [""]).subtracting([account.person])
         for record in records {
             let own = record.frames(receivedAt: never)
             if own.isEmpty { result.unscored += 1 }
@@ -98,6 +100,15 @@ actor CloudStorer {
             for (id, frame) in record.retractions(receivedAt: never)
             where try await gateway.store.reading(id).map({ $0.excluded != .withdrawn }) ?? false {
                 frames.append(frame)
+            }
+            for other in others.sorted() {
+                let former = CloudRecord(record.vendor, record.collection, record.json, person: other)
+                for (id, frame) in former.retractions(receivedAt: never) {
+                    guard let reading = try await gateway.store.reading(id), reading.person == account.person,
+                        reading.excluded != .withdrawn
+                    else { continue }
+                    frames.append(frame)
+                }
             }
         }
         let outcomes = try await gateway.store.add(of: account.vendor.rawValue, person: account.person) {

@@ -226,7 +226,8 @@ extension InfluxDBDestination {
             failure.scope = .target
             failure.message += "; taking readings back needs the permission to read and to delete"
         }
-        if failure.scope == .items { failure.scope = .target }
+        // Without the permission to read, InfluxDB 2 finds no such bucket.
+        if failure.scope == .items || failure.code == "not_found" { failure.scope = .target }
         return failure
     }
 }
