@@ -13,7 +13,8 @@ import Synchronization
 public final class AuditLog: Sendable {
     /// The routes that serve a person's readings: who was served what is erased with the person.
     public static let readingRoutes = [
-        "/api/v1/readings", "/api/v1/readings/{id}", "/api/v1/health/data", "/api/v1/events",
+        "/api/v1/readings", "/api/v1/readings/{id}", "/api/v1/readings/figures", "/api/v1/readings/move",
+        "/api/v1/summaries/body", "/api/v1/reports/{kind}", "/api/v1/view", "/api/v1/health/data", "/api/v1/events",
     ]
     /// How many refused codes get a row of their own in a minute.
     static let refusalsEachMinute = 60
