@@ -422,7 +422,7 @@ struct JournalTests {
     }
 
     @Test(
-        "promise 7: a clock that was moved between two contacts leaves in doubt what it may have made before or behind")
+        "promise 7: if a clock was moved between two contacts, a record that either setting may have dated is in doubt")
     func movedBetween() async throws {
         // Set forward by an hour on 3 April.
         #expect(

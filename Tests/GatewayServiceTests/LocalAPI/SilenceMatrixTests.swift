@@ -71,6 +71,16 @@ struct SilenceMatrixTests {
         try await bench.stop()
     }
 
+    @Test("who was served by a route that shows readings is erased from the audit log with the person")
+    func audited() {
+        func paths(_ routes: some Sequence<String>) -> Set<String> {
+            Set(routes.compactMap { $0.split(separator: " ").last.map(String.init) })
+        }
+        let audited = Set(AuditLog.readingRoutes)
+        #expect(paths(Self.routes.filter(\.value).keys).isSubset(of: audited))
+        #expect(audited.isSubset(of: paths(Self.routes.keys)))
+    }
+
     @Test("the markers are there before anything happens: a route that is declared to show readings shows them")
     func control() async throws {
         let bench = try await Marked()
