@@ -97,8 +97,8 @@ struct EntryRoutes {
         return reading
     }
 
-    /// Refuses a client of the household that isn't the owner's anybody's readings but the current user's, whichever person it
-    /// asks for.
+    /// Keeps a client of the household to the current user's readings, whichever person it asks for. The owner's may change
+    /// everybody's.
     private func requireOwn(_ person: String, _ context: APIContext) async throws {
         let grant = context.caller.grant
         guard grant?.person == nil, grant?.scope != .owner else { return }
