@@ -30,7 +30,7 @@ struct GatewayMetrics {
         try await destinations(&page, now)
         page.gauge("healthrelay_store_octets", "Octets of the store on disk.", Int(statistics.octetsOnDisk))
         page.gauge("healthrelay_store_locked", "1 while the store's key is missing.", isLocked ? 1 : 0)
-        try await devices(&page)
+        try await devices(&page, now)
         page.family("healthrelay_contact_failures_total", "counter", "Contacts that failed, by code.") { family in
             for (code, count) in counters.failures.sorted(by: { $0.key < $1.key }) {
                 family.sample(count, Labels(("code", code)))
@@ -77,52 +77,63 @@ struct GatewayMetrics {
             $0.leftBehindCount
         }
         family("last_delivery_timestamp_seconds", "When a destination last took a reading.") { $0.lastSuccess?.seconds }
-        let groups = statuses.flatMap { status in
-            status.waiting.map { group in
+        // Groups of several people, and those that one reason holds in different ways, have the same labels.
+        var waiting: [Labels: (count: Int, oldest: Instant)] = [:]
+        for status in statuses {
+            for group in status.waiting {
                 let labels = Labels(
                     ("destination", status.name), ("provider", group.provider), ("kind", group.resource.rawValue),
                     ("held", group.held?.rawValue ?? "none"))
-                return (group, labels)
+                let others = waiting[labels] ?? (0, group.oldest)
+                waiting[labels] = (others.count + group.count, min(others.oldest, group.oldest))
             }
         }
+        let groups = waiting.sorted { $0.key.text < $1.key.text }
         page.family("healthrelay_waiting", "gauge", "Readings that wait for a destination, and why.") { family in
-            for (group, labels) in groups { family.sample(group.count, labels) }
+            for (labels, group) in groups { family.sample(group.count, labels) }
         }
         page.family("healthrelay_waiting_oldest_age_seconds", "gauge", "Age of the oldest waiting reading.") { family in
-            for (group, labels) in groups {
+            for (labels, group) in groups {
                 family.sample(Int(max(0, now.seconds - group.oldest.seconds)), labels)
             }
         }
     }
 
-    private func devices(_ page: inout Page) async throws {
-        let devices = try await gateway.store.devices().map { device in
-            let alias = device.description.address.map { DeviceAlias($0, model: nil).digits } ?? "none"
-            return (device, Labels(("device", alias), ("model", device.description.model ?? "unknown")))
+    /// What each device has, labelled with its alias and its model. A device that was not seen for a year has no samples:
+    /// a household wears out dozens of sensors a year, and a series of each would stay for ever.
+    private func devices(_ page: inout Page, _ now: Instant) async throws {
+        let year: Int64 = 365 * 86_400
+        let devices = try await gateway.store.devices(since: now.advanced(bySeconds: -year))
+        // Aliases are short, and so not all are different: a series that stood there twice would make the page invalid.
+        let alike = Dictionary(grouping: devices) { device in
+            let digits = DeviceAlias(device.description).digits
+            return Labels(
+                ("device", digits.isEmpty ? "none" : digits), ("model", device.description.model ?? "unknown"))
         }
-        page.family("healthrelay_device_readings", "gauge", "Readings of a device.") { family in
-            for (device, labels) in devices { family.sample(device.readings, labels) }
+        let series = alike.sorted { $0.key.text < $1.key.text }.map { labels, devices in
+            (labels, devices.sorted { ($0.lastSeen?.microseconds ?? .min) > ($1.lastSeen?.microseconds ?? .min) })
         }
-        page.family("healthrelay_device_last_seen_timestamp_seconds", "gauge", "When the device was last seen.") {
-            family in
-            for (device, labels) in devices { if let seen = device.lastSeen { family.sample(seen.seconds, labels) } }
-        }
-        page.family("healthrelay_device_battery_percent", "gauge", "The device's battery, as last read.") { family in
-            for (device, labels) in devices {
-                if let percent = device.batteryPercent { family.sample(Int(percent), labels) }
+        func family<Value: CustomStringConvertible>(
+            _ name: String, _ help: String, _ value: ([StoredDevice]) -> Value?
+        ) {
+            page.family("healthrelay_device_\(name)", "gauge", help) { family in
+                for (labels, devices) in series {
+                    if let value = value(devices) { family.sample(value, labels) }
+                }
             }
         }
-        page.family("healthrelay_device_clock_difference_seconds", "gauge", "How far the device's clock is ahead.") {
-            family in
-            for (device, labels) in devices {
-                if let clock = device.clock { family.sample(clock.differenceSeconds, labels) }
-            }
+        /// Of devices that cannot be told apart, that of the one seen last.
+        func newest<Value>(_ value: @escaping (StoredDevice) -> Value?) -> ([StoredDevice]) -> Value? {
+            { devices in devices.lazy.compactMap(value).first }
         }
-        page.family("healthrelay_device_clock_drift_ppm", "gauge", "How fast the device's clock gains.") { family in
-            for (device, labels) in devices {
-                if let drift = device.driftPartsPerMillion, drift.isFinite { family.sample("\(drift)", labels) }
-            }
-        }
+        family("readings", "Readings of a device.") { $0.reduce(0) { $0 + $1.readings } }
+        family("last_seen_timestamp_seconds", "When the device was last seen.", newest { $0.lastSeen?.seconds })
+        family("battery_percent", "The device's battery, as last read.", newest { $0.batteryPercent.map(Int.init) })
+        family(
+            "clock_difference_seconds", "How far the device's clock is ahead.", newest { $0.clock?.differenceSeconds })
+        family(
+            "clock_drift_ppm", "How fast the device's clock gains.",
+            newest { $0.driftPartsPerMillion.flatMap { $0.isFinite ? $0 : nil } })
     }
 
     /// Resident memory of this process.
@@ -164,7 +175,7 @@ private struct Page {
 }
 
 /// What tells a sample from the others of its family, as it is written; a device has one for all its samples.
-private struct Labels {
+private struct Labels: Hashable {
     let text: String
 
     init(_ labels: (name: String, value: String)...) {

@@ -34,15 +34,19 @@ public struct StoredDevice: Sendable, Hashable {
 
 extension ReadingStore {
     /// The devices known, in the order they were first seen; not those whose first pairing came to nothing.
-    public func devices() async throws -> [StoredDevice] {
+    ///
+    /// - Parameter since: only those that were seen, or else paired, then or later.
+    public func devices(since: Instant? = nil) async throws -> [StoredDevice] {
         let commits = commitCount
-        return try await read { [self] db in try devices(db, at: commits).map(\.device) }
+        return try await read { [self] db in try devices(db, at: commits, since: since).map(\.device) }
     }
 
     /// The same with the devices' keys.
     ///
     /// - Parameter commits: how many commits there were before `db` began to read.
-    func devices(_ db: Database, at commits: Int) throws -> [(key: Int64, device: StoredDevice)] {
+    func devices(
+        _ db: Database, at commits: Int, since: Instant? = nil
+    ) throws -> [(key: Int64, device: StoredDevice)] {
         let (cache, people) = (DeviceCache(db, sealing), PeopleCache(db, sealing))
         let counts = try readingsByDevice(db, at: commits)
         func newest(in table: String) -> String {
@@ -57,9 +61,10 @@ extension ReadingStore {
             """
             SELECT key, is_paired, is_proven, last_seen, battery_percent, sequence_epoch, is_barred, user,
                 \(newest(in: "reading")), \(newest(in: "pruned"))
-            FROM device AS d WHERE last_seen IS NOT NULL OR paired_at IS NOT NULL ORDER BY key
+            FROM device AS d WHERE coalesce(last_seen, paired_at) >= ? ORDER BY key
             """)
         defer { rows.reset() }
+        rows.bind(1, since?.microseconds ?? .min)
         var devices: [(key: Int64, device: StoredDevice)] = []
         while try rows.next() {
             let (key, epoch) = (rows.int(0), Int(rows.int(5)))

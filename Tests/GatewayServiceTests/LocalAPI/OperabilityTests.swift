@@ -1,4 +1,6 @@
 import Foundation
+import HealthReadings
+import LocalAccess
 import Logging
 import NIOHTTP1
 import ReadingStore
@@ -12,6 +14,8 @@ import Testing
     @Test("metrics are in Prometheus' format, and promise 12: no reading, address or name is in them")
     func metrics() async throws {
         let bench = try await APIBench(tls: false, captures: ["two-meters", "cuff-kpa", "glucose-oddities"])
+        let now = Instant.systemClock
+        try await Self.meet(Household.cuff, bench, clock: ClockReading(deviceTime: Self.noon, readAt: now), at: now)
         _ = try await bench.send("/nope")
         let answer = try await bench.send("/metrics")
         #expect(answer.status == 200)
@@ -40,6 +44,70 @@ import Testing
             #expect(!answer.text.contains(secret), "\(secret)")
         }
         try await bench.stop()
+    }
+
+    @Test("no series is twice in the metrics: people share one, and devices whose short aliases are the same")
+    func alike() async throws {
+        let house = try await Household(2, tls: false)
+        let owner = try await house.token(.owner, nil)
+        for (number, person) in house.people.enumerated() {
+            let body = #"""
+                {"kind":"glucose","value":5.\#(number),"unit":"mmol/L","time":"2026-11-20T06:30:00Z","person":"\#(person)"}
+                """#
+            #expect(try await house.api.send("/api/v1/readings", .POST, token: owner, body: body).status == 201)
+        }
+        let (first, second) = Self.alikeAddresses()
+        let now = Instant.systemClock
+        try await Self.meet(first, house.api, battery: 90, at: now)
+        try await Self.meet(second, house.api, battery: 40, at: now.advanced(bySeconds: -60))
+        let lines = try await house.api.send("/metrics", token: owner).text.split(separator: "\n")
+        let series = lines.filter { !$0.hasPrefix("#") }.compactMap { $0.split(separator: " ").first }
+        #expect(series.count > 20 && Set(series).count == series.count, "\(series)")
+        let waiting = lines.filter { $0.hasPrefix("healthrelay_waiting{") }
+        #expect(waiting.count == 1 && waiting.allSatisfy { $0.hasSuffix(" 2") }, "\(waiting)")
+        // Of both, the battery of the device that was seen last.
+        let batteries = lines.filter { $0.hasPrefix("healthrelay_device_battery_percent{") }
+        #expect(batteries.count == 1 && batteries.allSatisfy { $0.hasSuffix(" 90") }, "\(batteries)")
+        try await house.api.stop()
+    }
+
+    @Test("a device that was not seen for a year has no series, and one that is silent for eleven months has")
+    func longGone() async throws {
+        let bench = try await APIBench(tls: false, captures: [])
+        let now = Instant.systemClock
+        for (number, days) in [(1, 330), (2, 370)] as [(Int, Int64)] {
+            try await Self.meet(Household.meter(number), bench, at: now.advanced(bySeconds: -days * 86_400))
+        }
+        let seen = try await bench.send("/metrics").text.split(separator: "\n").filter {
+            $0.hasPrefix("healthrelay_device_last_seen_timestamp_seconds{")
+        }
+        #expect(seen.count == 1)
+        #expect(seen.first?.hasSuffix(" \(now.advanced(bySeconds: -330 * 86_400).seconds)") == true, "\(seen)")
+        try await bench.stop()
+    }
+
+    private static let noon = WallTime(secondsSinceEpoch: 1_795_262_400)
+
+    /// A contact with a device of one model.
+    private static func meet(
+        _ address: DeviceAddress, _ bench: APIBench, clock: ClockReading? = nil, battery: UInt8? = nil,
+        at start: Instant
+    ) async throws {
+        let device = DeviceDescription(address: address, model: "generic_glucose")
+        _ = try await bench.gateway.store.beginContact(with: device, at: start, clock: clock, batteryPercent: battery)
+    }
+
+    /// Two addresses of which the four digits are the same.
+    private static func alikeAddresses() -> (DeviceAddress, DeviceAddress) {
+        var seen: [String: DeviceAddress] = [:]
+        var number = 1000
+        while true {
+            let address = Household.meter(number)
+            if let other = seen.updateValue(address, forKey: DeviceAlias(address, model: nil).digits) {
+                return (other, address)
+            }
+            number += 1
+        }
     }
 
     @Test("health is open, and says 503 where the store cannot be read")
