@@ -117,6 +117,9 @@ class Daemon:
         interface, answer = fields.get(bus.INTERFACE), self.connection.answer
         if member == "GetManagedObjects":
             return answer(message, "a{oa{sa{sv}}}", self.objects)
+        if member == "Introspect":
+            below = {each[len(place) + 1:].split("/")[0] for each in self.objects if each.startswith(place + "/")}
+            return answer(message, "s", "<node>" + "".join(f'<node name="{each}"/>' for each in sorted(below)) + "</node>")
         if interface == PROPERTIES:
             own = self.objects.get(place, {}).get(body[0])
             if own is None:

@@ -14,5 +14,6 @@ enum BlueZName {
     static let bus = "org.freedesktop.DBus"
     static let busPath = "/org/freedesktop/DBus"
     static let properties = "org.freedesktop.DBus.Properties"
+    static let introspectable = "org.freedesktop.DBus.Introspectable"
     static let objectManager = "org.freedesktop.DBus.ObjectManager"
 }

@@ -9,8 +9,7 @@ extension BlueZPeripheral {
             let objects: GATTObjects
             do throws(DBusError) {
                 objects = GATTObjects(
-                    of: path, in: try await ManagedObjects.of(wire.service.connection, .tree(at: path)),
-                    logger: context.logger)
+                    of: path, in: try await managedObjects(wire.service.connection), logger: context.logger)
             } catch {
                 throw error.radioError
             }
@@ -24,6 +23,20 @@ extension BlueZPeripheral {
             return objects.characteristics
         }
         return []
+    }
+
+    /// The device's objects: in one answer that tells of all devices, or one by one where these are many.
+    private func managedObjects(_ connection: DBusConnection) async throws(DBusError) -> ManagedObjects {
+        if context.devices > RadioContext.mostTold {
+            do throws(DBusError) {
+                let own = try await ManagedObjects.attributes(of: path, connection)
+                if !own.with(BlueZName.gattCharacteristic).isEmpty { return own }
+            } catch {
+                // The bus's policy may forbid introspection, and what has just gone shows below.
+                guard case .remote = error else { throw error }
+            }
+        }
+        return try await ManagedObjects.of(connection, .tree(at: path))
     }
 
     func read(_ characteristic: Characteristic) async throws -> CharacteristicValue {

@@ -274,9 +274,11 @@ extension BlueZRadio {
 
     private func devices(of usable: ServiceLink.UsableAdapter) async throws -> [DeviceObject] {
         do throws(DBusError) {
-            return try await ManagedObjects.of(usable.service.connection, .children(of: usable.adapter.path))
-                .with(BlueZName.device)
-                .map { DeviceObject(path: $0.path, $0.properties, logger: context.logger) }
+            let devices = try await ManagedObjects.of(
+                usable.service.connection, .children(of: usable.adapter.path)
+            ).with(BlueZName.device)
+            context.noteDevices(devices.count)
+            return devices.map { DeviceObject(path: $0.path, $0.properties, logger: context.logger) }
         } catch {
             throw error.radioError
         }

@@ -40,7 +40,7 @@ struct DeviceStream {
         _ usable: ServiceLink.UsableAdapter, _ take: ([DeviceWatch.Change], Duration) async throws -> Bool
     ) async throws {
         let (link, discovery) = (context.link, context.discovery)
-        let watch = DeviceWatch(usable, addresses: addresses, logger: context.logger)
+        let watch = DeviceWatch(usable, addresses: addresses, context)
         var bondChanges = context.bondChanges
         // Before the first look, so that nothing falls between.
         let changes = await link.changes()

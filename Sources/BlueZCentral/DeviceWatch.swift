@@ -42,7 +42,7 @@ final class DeviceWatch {
     private let addresses: Set<UInt64>?
     /// Whether one match rule brings the changes of every device.
     private let hasCommonRule: Bool
-    private let logger: Logger
+    private let context: RadioContext
     private let subscription: DBusSubscription<Signal>
     private var devices: [String: DeviceObject] = [:]
     /// The paths of the devices that are watched, for the event loop to look at.
@@ -53,13 +53,14 @@ final class DeviceWatch {
     private var connection: DBusConnection { usable.service.connection }
 
     /// - Parameter addresses: nil for every device.
-    init(_ usable: ServiceLink.UsableAdapter, addresses: Set<DeviceAddress>?, logger: Logger) {
+    init(_ usable: ServiceLink.UsableAdapter, addresses: Set<DeviceAddress>?, _ context: RadioContext) {
+        let logger = context.logger
         let bits = addresses.map { Set($0.map(\.bits)) }
         let (prefix, paths) = (usable.adapter.path + "/", Paths())
         self.usable = usable
         self.addresses = bits
         hasCommonRule = bits.map { $0.count > Self.mostRules } ?? true
-        self.logger = logger
+        self.context = context
         self.paths = paths
         subscription = DBusSubscription(usable.service.connection) { signal in
             if signal.isMember("org.freedesktop.DBus.Properties", "PropertiesChanged") {
@@ -117,7 +118,9 @@ final class DeviceWatch {
             let objects = try await ManagedObjects.of(connection, .children(of: usable.adapter.path))
             let now = Instant.systemClock
             var changes: [Change] = []
-            for (path, properties) in objects.with(BlueZName.device) {
+            let devices = objects.with(BlueZName.device)
+            context.noteDevices(devices.count)
+            for (path, properties) in devices {
                 if let change = try await add(path, properties, now) { changes.append(change) }
             }
             return changes
@@ -158,7 +161,7 @@ final class DeviceWatch {
             return devices.removeValue(forKey: path).map { Change(kind: .gone, device: $0, at: instant) }
         case .changed(let path, let change, let instant):
             guard var device = devices[path] else { return nil }
-            device.apply(change, logger: logger)
+            device.apply(change, logger: context.logger)
             devices[path] = device
             return Change(kind: change.changed["RSSI"] == nil ? .changed : .heard, device: device, at: instant)
         }
@@ -167,7 +170,7 @@ final class DeviceWatch {
     private func add(_ path: String, _ properties: [String: DBusValue], _ instant: Instant) async throws(DBusError)
         -> Change?
     {
-        var device = DeviceObject(path: path, properties, logger: logger)
+        var device = DeviceObject(path: path, properties, logger: context.logger)
         guard let addresses else {
             let isNew = devices.updateValue(device, forKey: path) == nil
             return Change(kind: isNew ? .present : .changed, device: device, at: instant)
@@ -188,7 +191,7 @@ final class DeviceWatch {
             // What it said before its changes were let through.
             // There is none where the device has gone meanwhile.
             if let current = try? await connection.deviceProperties(at: path) {
-                device.apply(PropertyChange(changed: current), logger: logger)
+                device.apply(PropertyChange(changed: current), logger: context.logger)
             }
         }
         devices[path] = device

@@ -20,6 +20,10 @@ final class RadioContext: Sendable {
     }
 
     private let failures = Mutex(Failures())
+    private let told = Mutex(0)
+
+    /// Of how many devices it is cheaper to ask for one's attributes object by object.
+    static let mostTold = 100
 
     init(link: ServiceLink, limits: RadioLimits, logger: Logger) {
         self.link = link
@@ -31,6 +35,11 @@ final class RadioContext: Sendable {
     deinit {
         Task { [link] in await link.close() }
     }
+
+    /// How many devices the daemon knew when it was last asked for all.
+    var devices: Int { told.withLock { $0 } }
+
+    func noteDevices(_ count: Int) { told.withLock { $0 = count } }
 
     /// How many connection attempts to a device have failed.
     func failures(of address: DeviceAddress) -> Int { failures.withLock { $0.counts[address] ?? 0 } }

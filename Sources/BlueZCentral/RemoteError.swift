@@ -21,6 +21,9 @@ struct RemoteError: Sendable, Hashable {
             "org.freedesktop.DBus.Error.UnknownInterface", "org.bluez.Error.DoesNotExist")
     }
 
+    /// The object is not there, or has no such interface, which bluetoothd calls an invalid argument.
+    var isWithoutInterface: Bool { isVanished || isNamed("org.freedesktop.DBus.Error.InvalidArgs") }
+
     /// Nobody has the service's name, and nobody starts it.
     var isWithoutService: Bool {
         isNamed("org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner")

@@ -62,6 +62,50 @@ struct ManyMetersTests {
         }
     }
 
+    /// The attributes that the radio finds of a meter, and whether it looked at all objects for them.
+    private static func attributes(_ bench: Bench) async throws -> (found: [Characteristic], ofAll: Bool) {
+        let meter = try await bench.addMeter()
+        try await bench.daemon.add(meter.path, ["org.bluez.Battery1": ["Percentage": .byte(80)]])
+        try await bench.daemon.addService(0x180A, of: meter.path, at: 0x30, [0x2A24, 0x2A25])
+        // What else bluetoothd shows below a device.
+        try await bench.daemon.add(meter.path + "/player0", ["org.bluez.MediaPlayer1": [:]])
+        try await bench.daemon.add(
+            meter.measurement + "/desc001d",
+            ["org.bluez.GattDescriptor1": ["UUID": .string("00002902-0000-1000-8000-00805f9b34fb")]])
+        let peripheral = try await bench.radio.peripheral(Bench.meter, within: .seconds(600))
+        _ = try await peripheral.connect()
+        let before = await bench.daemon.count("/ ObjectManager.GetManagedObjects")
+        let found = try await peripheral.characteristics()
+        let ofAll = await bench.daemon.count("/ ObjectManager.GetManagedObjects") > before
+        await peripheral.disconnect()
+        return (found, ofAll)
+    }
+
+    @Test("Among many meters one is asked for its own attributes, and they are those that the answer about all has")
+    func asksOne() async throws {
+        let among = try await Self.attributes(Clinic().bench)
+        #expect(!among.ofAll)
+        #expect(Set(among.found.map(\.uuid)) == [0x2A19, 0x2A18, 0x2A34, 0x2A51, 0x2A52, 0x2A24, 0x2A25])
+        let alone = try await Self.attributes(Bench())
+        #expect(alone.ofAll && alone.found == among.found)
+    }
+
+    @Test("Where the bus forbids to ask for one meter's attributes, they are taken from the answer about all")
+    func forbidden() async throws {
+        let clinic = try await Clinic()
+        let bench = clinic.bench
+        let meter = try await bench.addMeter()
+        await bench.daemon.on("Properties.GetAll") { daemon, call in
+            guard call.path == meter.path, call.arguments.first?.stringValue == "org.bluez.Battery1" else {
+                return try await daemon.behave("Properties.GetAll", call)
+            }
+            throw DBusError.remote(name: "org.freedesktop.DBus.Error.AccessDenied", message: "Rejected send message")
+        }
+        let (peripheral, characteristics) = try await bench.connect()
+        #expect(Set(characteristics.keys) == [0x2A18, 0x2A34, 0x2A51, 0x2A52])
+        await peripheral.disconnect()
+    }
+
     @Test("Connections of many meters are followed")
     func followsConnections() async throws {
         let clinic = try await Clinic()

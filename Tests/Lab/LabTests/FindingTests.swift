@@ -45,11 +45,11 @@ extension LabTests {
             #expect(result.status == 0 && result.documents.isEmpty, "\(result.errors)")
         }
 
-        @Test("a meter among a hundred strangers is found alone, paired and read")
-        func hundredStrangers() async throws {
+        @Test("a meter among a hundred and fifty strangers is found alone, paired and read")
+        func manyStrangers() async throws {
             let lab = try await Lab.fresh()
             let meter = try await lab.add(Meters.accuchek(["records": ["count": 20, "seed": 5]]))
-            try await lab.strangers(100)
+            try await lab.strangers(150)
             let gateway = try TestGateway()
             let scan = try gateway.start(["scan"])
             #expect(try await scan.wait { !$0.documents.isEmpty }, "\(scan.errorText)")
