@@ -14,13 +14,16 @@ extension Gateway {
     /// Lets go of what has become older than `store.keep` says and was delivered. Nothing goes while the store is locked, or
     /// nothing speaks for the clock: what went under one that is ahead doesn't come back.
     ///
+    /// - Parameter gone: is told of what went, part by part, also if another part fails.
     /// - Returns: what went; nil where nothing could be let go of now.
-    package func thin() async throws -> [Thinning]? { try await thin(by: clock) }
+    package func thin(gone: (Thinning) -> Void = { _ in }) async throws -> [Thinning]? {
+        try await thin(by: clock, gone: gone)
+    }
 
-    func thin(by clock: GatewayClock) async throws -> [Thinning]? {
+    func thin(by clock: GatewayClock, gone: (Thinning) -> Void = { _ in }) async throws -> [Thinning]? {
         let retention = retention
         guard !retention.ages.isEmpty else { return [] }
         guard store.lockedBecause == nil, await clock.isProven() else { return nil }
-        return try await store.thin(retention)
+        return try await store.thin(retention, gone: gone)
     }
 }

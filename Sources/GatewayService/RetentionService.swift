@@ -19,8 +19,7 @@ struct RetentionService: Service {
             var pause = Self.delay
             while (try? await Task.sleep(for: pause)) != nil {
                 do {
-                    let parts = try await gateway.thin()
-                    for part in parts ?? [] {
+                    let parts = try await gateway.thin { part in
                         logger.notice("let go of what is to be kept no longer", metadata: ["what": "\(part.line)"])
                     }
                     pause = parts == nil ? Self.retry : Self.interval

@@ -220,17 +220,15 @@ public struct Settings: Sendable {
         of definition: SettingDefinition, _ key: String, text: String, _ origin: Origin
     ) throws(Problem) -> Value {
         var value = Value(text: text, origin: origin)
+        var areWhole = true
         switch definition.form {
         case .list, .selection:
             value.lines = text.split(separator: ",").map(String.init)
             if case .selection = definition.form { value.text = "" }
         case .map:
-            value.pairs = Dictionary(
-                text.split(separator: ",").compactMap { pair in
-                    let parts = pair.split(separator: "=", maxSplits: 1)
-                    return parts.count == 2 ? (String(parts[0]), String(parts[1])) : nil
-                }
-            ) { $1 }
+            let pairs = text.split(separator: ",").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
+            areWhole = pairs.allSatisfy { $0.count == 2 }
+            value.pairs = Dictionary(pairs.filter { $0.count == 2 }.map { ($0[0], $0[1]) }) { $1 }
         case .text, .choice, .whole, .flag: break
         }
         let isAccepted =
@@ -239,7 +237,7 @@ public struct Settings: Sendable {
             } else {
                 definition.accepts(text)
             }
-        guard isAccepted else {
+        guard isAccepted, areWhole else {
             throw Problem(
                 "config_invalid", .configuration,
                 "\(place(origin))\(key): expected \(definition.expectation), found '\(text)'")

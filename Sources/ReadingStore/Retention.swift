@@ -92,22 +92,37 @@ extension ReadingStore {
     /// The files are not written anew, since this is done every day: rows are overwritten where they stood, and the room is
     /// used again.
     ///
-    /// - Returns: what went, part by part; nothing of parts of which nothing went.
-    /// - Throws: ``lockedBecause`` if the key is missing; ``StoreError/pruneKeyMissing(path:)``, ``StoreError/diskFull``.
+    /// A part that fails, as at a reading that is damaged, keeps none of the others from being thinned.
+    ///
+    /// - Parameter gone: is told of what went, part by part, also of a part that failed on its way; not of parts of which
+    ///   nothing went.
+    /// - Returns: the same.
+    /// - Throws: what the first part failed with: ``lockedBecause`` if the key is missing;
+    ///   ``StoreError/pruneKeyMissing(path:)``, ``StoreError/diskFull``.
     @discardableResult
-    public func thin(_ retention: Retention) async throws -> [Thinning] {
+    public func thin(_ retention: Retention, gone: (Thinning) -> Void = { _ in }) async throws -> [Thinning] {
         try await requireKeys()
+        var failure: (any Error)?
         var found: [Thinning] = []
         for (part, age) in retention.ages.sorted(by: { $0.key.name < $1.key.name }) {
             var thinning = Thinning(part: part, olderThan: now().advanced(by: .zero - age))
-            switch part {
-            case .kind(let kind): try await thin(.kind(kind), &thinning)
-            case .trend: try await thin(.trend, &thinning)
-            case .frames: thinning.frames = try await dropFrames(before: thinning.olderThan)
+            do {
+                switch part {
+                case .kind(let kind): try await thin(.kind(kind), &thinning)
+                case .trend: try await thin(.trend, &thinning)
+                case .frames: try await dropFrames(&thinning)
+                }
+            } catch {
+                failure = failure ?? error
             }
-            if thinning.readings + thinning.frames > 0 { found.append(thinning) }
+            if thinning.readings + thinning.frames > 0 {
+                found.append(thinning)
+                gone(thinning)
+            }
+            if Task.isCancelled { break }
         }
         if found.contains(where: { $0.readings > 0 }) { try await endPruning() }
+        if let failure { throw failure }
         return found
     }
 
@@ -119,12 +134,12 @@ extension ReadingStore {
         }
     }
 
-    private func dropFrames(before cutoff: Instant) async throws -> Int {
-        var (dropped, after): (Int, Int64) = (0, .min)
+    private func dropFrames(_ thinning: inout Thinning) async throws {
+        var after = Int64.min
         while true {
-            let batch = try await dropBatch(before: cutoff, after: after)
-            dropped += batch.count
-            guard let last = batch.last else { return dropped }
+            let batch = try await dropBatch(before: thinning.olderThan, after: after)
+            thinning.frames += batch.count
+            guard let last = batch.last else { return }
             after = last
             try Task.checkCancellation()
         }

@@ -158,8 +158,11 @@ struct SettingsTests {
     func maps() throws {
         let text = "sources: {map: {omron_x: omron_ble, other: manual}}"
         #expect(try settings(text).map("sources.map") == ["omron_x": "omron_ble", "other": "manual"])
-        let environment = ["HEALTHRELAY_SOURCES_MAP": "a=manual,b=omron_ble,nonsense"]
+        let environment = ["HEALTHRELAY_SOURCES_MAP": "a=manual,b=omron_ble"]
         #expect(try settings(text, environment: environment).map("sources.map") == ["a": "manual", "b": "omron_ble"])
+        #expect(throws: Problem.self) {
+            try settings(text, environment: ["HEALTHRELAY_SOURCES_MAP": "a=manual,b=omron_ble,nonsense"])
+        }
     }
 
     @Test(
@@ -181,6 +184,7 @@ struct SettingsTests {
         for (text, expected) in [
             ("{sleep: 1y}", "one of blood_pressure, body_composition, frames,"), ("{trend: 12h}", "1d to 100y"),
             ("{trend: 101y}", "1d to 100y"), ("{trend: -1y}", "1d to 100y"), ("{frames: soon}", "found 'soon'"),
+            ("90d", "expected keys with values, found '90d'"),
         ] {
             let problem = refusal("store: {keep: \(text)}")
             #expect(

@@ -96,6 +96,29 @@ struct RetentionTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    @Test("a damaged reading keeps none but its own part from going, and what went is told")
+    func damaged() async throws {
+        var harness = try await Harness()
+        try await harness.contact(
+            (0..<4).map { Build.glucose($0, "2026-11-21T08:1\($0):00") }
+                + (0..<3).map { Build.pressure(120 + $0, "2026-11-21T0\(7 + $0):30:00", ordinal: Int($0)) })
+        try await PruneTests.deliver(harness.store)
+        try harness.store.close()
+        try TamperingTests.edit(harness.directory) { db in
+            try db.execute(
+                sql: "UPDATE reading SET content = x'00' WHERE key = (SELECT min(key) FROM reading WHERE kind = ?)",
+                arguments: [ReadingKind.bloodPressure.code])
+        }
+        harness = try await Harness(harness.directory)
+        var told: [Thinning] = []
+        await #expect(throws: (any Error).self) {
+            _ = try await harness.store.thin(
+                Retention([.kind(.bloodPressure): Self.hour, .kind(.glucose): Self.hour])
+            ) { told.append($0) }
+        }
+        #expect(told.map(\.part) == [.kind(.glucose)] && told.map(\.readings) == [4])
+    }
+
     @Test("octets go, their readings stay, and a meter that sends them again brings nothing back")
     func octets() async throws {
         let harness = try await Harness(encryption: .off())
