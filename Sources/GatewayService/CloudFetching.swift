@@ -36,6 +36,10 @@ struct CloudFetching: Service {
                     metadata: [
                         "vendor": "\(vendor.rawValue)", "stored": "\(result.stored)", "revised": "\(result.revised)",
                     ])
+                guard result.pruned > 0 else { return }
+                logger.notice(
+                    "readings that were pruned have changed in a cloud; their newer versions are not stored",
+                    metadata: ["vendor": "\(vendor.rawValue)", "count": "\(result.pruned)"])
             case .failure(let problem):
                 logger.warning(
                     "nothing more came from a cloud",

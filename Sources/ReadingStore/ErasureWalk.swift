@@ -159,11 +159,14 @@ struct ErasureWalk {
             arguments: span.arguments)
         guard isAny == true else { return }
         if retracts {
-            // Not by the places of the destination: there may be millions, each time.
+            // Not by the places of the destination: there may be millions, each time. Where readings are told by their second, the
+            // reading that has taken one over has replaced the value there.
             try leaveBehind(
                 """
                 SELECT count(*) FROM pruned AS r CROSS JOIN pruned_place AS p ON p.identity = r.identity
                 WHERE \(PrunedPlaces.holds("?1")) AND r.user = ?2 AND p.delivered_at <= ?3 AND r.identity > ?4 AND r.identity <= ?5
+                    AND (p.timestamp IS NOT NULL OR EXISTS (SELECT 1 FROM destination
+                        WHERE key = ?1 AND has_unique_seconds & \(trait: .uniqueSeconds) = 0))
                 """, span)
         }
         try db.execute(

@@ -9,11 +9,17 @@ extension Journal {
         let id = entry.id
         let former = try entry.corrects.flatMap { $0 == id ? nil : try reading($0) }
         if let found = try reading(id) {
-            let wasReplaced = try isReplaced(found.key, found.reading)
+            let known = Set(try OutboxPlace.all(of: found.key, db).map(\.destination))
+            // One that was only withdrawn keeps its own place.
+            let wasReplaced = found.reading.excluded == .withdrawn && known.isEmpty
             outcomes.append(try enterAgain(found.key, found.reading, record, frame))
-            guard let former else { return }
-            let takesPlace = wasReplaced && former.reading.time.instant == entry.instant
-            outcomes += try withdraw(former.key, former.reading, by: frame, for: takesPlace ? found.key : nil)
+            var takesPlace = false
+            if let former {
+                takesPlace = try wasReplaced && record.exclusion == nil && hasPlace(former, at: entry.instant)
+                outcomes += try withdraw(former.key, former.reading, by: frame, for: takesPlace ? found.key : nil)
+            }
+            // Only where it was queued just now: anywhere else it may be on its way to its second.
+            if !takesPlace { try takeOver(found.key, at: entry.instant, besides: known) }
             return
         }
         if try isPruned(entry) {
@@ -29,13 +35,16 @@ extension Journal {
         let (key, made) = try insert(
             record, frame, as: row, id: id, clash: 0, time: entry.time, context: entry.context)
         guard let former, former.reading.record.entry != nil, former.reading.excluded != .withdrawn else {
+            try takeOver(key, at: entry.instant)
             return outcomes.append(.new(made))
         }
         try attach(row, to: former.key, .withdrawal)
-        if former.reading.time.instant == entry.instant {
+        // What nobody can have goes to no destination, and so replaces nothing there.
+        if try made.excluded == nil && hasPlace(former, at: entry.instant) {
             try replace(former.key, by: key)
         } else {
             try setWithdrawn(former.key, former.reading)
+            try takeOver(key, at: entry.instant)
         }
         outcomes.append(.new(try load(key)))
         outcomes.append(.revised(try load(former.key)))
@@ -113,11 +122,11 @@ extension Journal {
         return [.revised(try load(key))]
     }
 
-    /// Whether another entry has taken the place of this one there. One that was only withdrawn keeps its own.
-    private func isReplaced(_ key: Int64, _ reading: Reading) throws -> Bool {
-        guard reading.excluded == .withdrawn else { return false }
+    /// Whether an entry that stands has places at destinations that one of this time can take.
+    private func hasPlace(_ former: (key: Int64, reading: Reading), at instant: Instant) throws -> Bool {
+        guard former.reading.excluded != .withdrawn, former.reading.time.instant == instant else { return false }
         return try Bool.fetchOne(
-            db, sql: "SELECT NOT EXISTS (SELECT 1 FROM outbox WHERE reading = ?)", arguments: [key]) ?? false
+            db, sql: "SELECT EXISTS (SELECT 1 FROM outbox WHERE reading = ?)", arguments: [former.key]) ?? false
     }
 
     /// Has destinations take the reading back, and gives it to none.
@@ -140,5 +149,37 @@ extension Journal {
         try OutboxRevision.leaveBehind(db, "reading = ?", former)
         try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [former])
         for place in places { try place.hand(to: key, db, sealing) }
+    }
+
+    /// Gives an entry the second of its own time where a withdrawn reading has left its value behind: a destination that takes
+    /// nothing back, and that tells readings by their second, replaces the value there.
+    ///
+    /// - Parameter known: destinations where the entry keeps the second that it has.
+    private func takeOver(_ key: Int64, at instant: Instant, besides known: Set<Int64> = []) throws {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT w.reading, w.destination, w.timestamp, w.revision, coalesce(w.delivered_at, w.handed_over_at)
+                FROM outbox AS o CROSS JOIN outbox AS w ON w.timestamp = ?2 AND w.destination = o.destination
+                    AND w.user = o.user AND w.resource = o.resource AND w.provider = o.provider AND w.type = o.type
+                    AND w.share = o.share
+                CROSS JOIN destination AS d ON d.key = w.destination CROSS JOIN reading AS r ON r.key = w.reading
+                WHERE o.reading = ?1 AND o.timestamp <> ?2 AND o.state = \(outbox: .waiting) AND o.attempts = 0
+                    AND o.delivered_at IS NULL AND o.handed_over_at IS NULL
+                    AND w.state = \(outbox: .withdrawn) AND (w.delivered_at IS NOT NULL OR w.handed_over_at IS NOT NULL)
+                    AND d.can_retract = 0 AND (r.record_exclusion IS NOT NULL OR r.time_exclusion IS NOT NULL)
+                """, arguments: [key, instant.seconds])
+        for row in rows {
+            let former: Int64 = try row.value(0)
+            let place = OutboxPlace(
+                destination: try row.value(1), timestamp: try row.value(2), revision: try row.value(3),
+                deliveredAt: try row.value(4))
+            guard !known.contains(place.destination) else { continue }
+            // It may count again.
+            try OutboxRevision.leaveBehind(db, "reading = ?", former)
+            try db.execute(
+                sql: "DELETE FROM outbox WHERE reading = ? AND destination = ?", arguments: [former, place.destination])
+            try place.hand(to: key, db, sealing)
+        }
     }
 }

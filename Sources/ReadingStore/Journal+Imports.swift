@@ -5,9 +5,9 @@ import HealthReadings
 extension Journal {
     /// Stores a sample, unless it is stored already: then nothing changes, however it was written this time.
     ///
-    /// - Parameter moved: what ``moved(_:from:)`` gives; `nil`: its own id.
-    mutating func add(_ sample: ImportedSample, _ frame: Frame, as moved: ReadingID? = nil) throws -> FrameOutcome {
-        let id = moved ?? sample.id
+    /// - Parameter otherID: what ``otherID(of:from:)`` gives; `nil`: its own id.
+    mutating func add(_ sample: ImportedSample, _ frame: Frame, as otherID: ReadingID? = nil) throws -> FrameOutcome {
+        let id = otherID ?? sample.id
         guard let found = try reading(id) else { return try add(sample, id, frame) }
         if sample.recordName != nil { return try revise(found.key, found.reading, by: sample, frame) }
         if storedFrame != nil, try !isKept(frame, by: found.key, .record) {
@@ -16,19 +16,21 @@ extension Journal {
         return .repeated(id)
     }
 
-    /// The id that a sample has here because it was imported as somebody else's and moved to its person since; `nil` if
-    /// it is here under its own id, or not at all.
+    /// The id that a sample has here because it was imported as somebody else's and moved to its person since, or with other
+    /// digits; `nil` if it is here under its own id, or not at all.
     ///
     /// - Parameter people: as whose it may have been imported.
-    func moved(_ sample: ImportedSample, from people: [String]) throws -> ReadingID? {
+    func otherID(of sample: ImportedSample, from people: [String]) throws -> ReadingID? {
         guard sample.originalID == nil, try !holds(sample.id) else { return nil }
+        for id in sample.otherIDs where try holds(id) || pruned?.owner(of: id) == contact.user { return id }
         for person in people {
             var other = sample
             other.person = person
-            let id = other.id
-            if try holds(id), let found = try reading(id)?.reading, found.person == sample.person { return id }
-            // And was pruned then.
-            if try pruned?.owner(of: id) == contact.user { return id }
+            for id in [other.id] + other.otherIDs {
+                if try holds(id), let found = try reading(id)?.reading, found.person == sample.person { return id }
+                // And was pruned then.
+                if try pruned?.owner(of: id) == contact.user { return id }
+            }
         }
         return nil
     }
@@ -61,9 +63,14 @@ extension Journal {
     /// Stores a sample of which no reading has the id.
     mutating func add(_ sample: ImportedSample, _ id: ReadingID, _ frame: Frame) throws -> FrameOutcome {
         let record = sample.record
-        if try isPruned(id, record) {
+        let match: PrunedReadings.Match = try pruned?.find(id, record) ?? .none
+        if case .other = match, sample.recordName != nil { revisedPruned += 1 }
+        switch match {
+        case .same, .other:
+            // Whatever digits it was written with.
             try forgetStoredFrame()
             return .repeated(id)
+        case .none: break
         }
         if sample.originalID != nil { try noteImportedIDs() }
         let row = try keep(frame, .record)
@@ -82,14 +89,6 @@ extension Journal {
             return true
         }
         return false
-    }
-
-    /// Whether the content of a reading with this id was removed, whatever digits it was written with.
-    func isPruned(_ id: ReadingID, _ record: Record) throws -> Bool {
-        switch try pruned?.find(id, record) ?? .none {
-        case .same, .other: true
-        case .none: false
-        }
     }
 }
 

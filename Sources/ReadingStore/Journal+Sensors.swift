@@ -102,8 +102,9 @@ extension Journal {
         let places = try pruned?.takeTimestamps(ofTrend: minute, device: contact.device, user: contact.user) ?? []
         for place in places {
             // How often what was pruned had changed is not known: mostly never.
-            try OutboxPlace(destination: place.destination, timestamp: place.timestamp, revision: 0)
-                .hand(to: history, db, sealing)
+            try OutboxPlace(
+                destination: place.destination, timestamp: place.timestamp, revision: 0, deliveredAt: place.deliveredAt
+            ).hand(to: history, db, sealing)
         }
         return try deliverable(minute: minute, source: .trend).map { trend in
             let places = try OutboxPlace.all(of: trend, db)

@@ -20,6 +20,8 @@ struct Journal {
     let pruned: PrunedReadings?
     /// The row of the frame that is being read again; nil for one that has just come.
     var storedFrame: Int64?
+    /// How many records of other programs say something else than they said when their readings were pruned.
+    var revisedPruned = 0
 
     init(
         _ db: Database, contact: consuming ContactState, epoch: Int, decoder: any FrameDecoding, sealing: Sealing,

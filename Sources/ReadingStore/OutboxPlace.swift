@@ -5,14 +5,21 @@ struct OutboxPlace {
     let destination: Int64
     let timestamp: Int64
     let revision: Int64
+    /// When the destination got the reading, in microseconds since 1970; `nil` if it hasn't.
+    let deliveredAt: Int64?
 
     /// The places of a reading at all destinations.
     static func all(of reading: Int64, _ db: Database) throws -> [OutboxPlace] {
         try Row.fetchAll(
-            db, sql: "SELECT destination, timestamp, revision FROM outbox WHERE reading = ?", arguments: [reading]
+            db,
+            sql: """
+                SELECT destination, timestamp, revision, coalesce(delivered_at, handed_over_at) FROM outbox
+                WHERE reading = ?
+                """, arguments: [reading]
         ).map { row in
             OutboxPlace(
-                destination: try row.value(0), timestamp: try row.value(1), revision: try row.value(2))
+                destination: try row.value(0), timestamp: try row.value(1), revision: try row.value(2),
+                deliveredAt: try row.value(3))
         }
     }
 
@@ -24,5 +31,15 @@ struct OutboxPlace {
         try db.execute(
             sql: "UPDATE outbox SET revision = max(revision, ?) + 1 WHERE reading = ? AND destination = ?",
             arguments: [revision, reading, destination])
+        guard let deliveredAt else { return }
+        // Until the successor is delivered, its second has the former's value: that stays there if the successor is withdrawn
+        // before. Where it can be taken back, it has been asked for by itself.
+        try db.execute(
+            sql: """
+                UPDATE outbox SET delivered_at = ?1, room = NULL
+                WHERE reading = ?2 AND destination = ?3 AND delivered_at IS NULL AND handed_over_at IS NULL
+                    AND EXISTS (SELECT 1 FROM destination
+                        WHERE key = ?3 AND can_retract = 0 AND has_unique_seconds & \(trait: .uniqueSeconds) <> 0)
+                """, arguments: [deliveredAt, reading, destination])
     }
 }

@@ -119,18 +119,19 @@ struct PrunedReadings {
     /// Hands on the timestamps that a minute's pruned trend record has at destinations.
     func takeTimestamps(
         ofTrend minute: UInt16, device: Int64, user: Int64
-    ) throws -> [(destination: Int64, timestamp: Int64)] {
+    ) throws -> [(destination: Int64, timestamp: Int64, deliveredAt: Int64?)] {
         let condition = """
             timestamp IS NOT NULL AND identity IN (
                 SELECT identity FROM pruned WHERE device = ? AND minute = ? AND source = 1 AND user = ?)
             """
         let arguments: StatementArguments = [device, Int64(minute), user]
         let places = try Row.fetchAll(
-            db, sql: "SELECT block, destinations, timestamp FROM pruned_place WHERE \(condition)", arguments: arguments)
+            db, sql: "SELECT block, destinations, timestamp, delivered_at FROM pruned_place WHERE \(condition)",
+            arguments: arguments)
         try db.execute(sql: "UPDATE pruned_place SET timestamp = NULL WHERE \(condition)", arguments: arguments)
         return try places.flatMap { row in
-            let timestamp: Int64 = try row.value(2)
-            return PrunedPlaces.destinations(try row.value(0), try row.value(1)).map { ($0, timestamp) }
+            let (timestamp, deliveredAt): (Int64, Int64?) = (try row.value(2), try row.value(3))
+            return PrunedPlaces.destinations(try row.value(0), try row.value(1)).map { ($0, timestamp, deliveredAt) }
         }.sorted { $0.0 < $1.0 }
     }
 

@@ -14,6 +14,15 @@ public enum ImportOutcome: Sendable, Hashable {
     case conflict(ReadingID)
 }
 
+/// What came of records of another program.
+package struct RecordsAdded: Sendable {
+    /// What became of each frame.
+    package var outcomes: [FrameOutcome]
+    /// How many of the frames say something else of a reading than was pruned of it. They are repetitions among the outcomes: the
+    /// owner let go of the reading, so a newer version of it isn't stored.
+    package var revisedPruned: Int
+}
+
 extension ReadingStore {
     /// Stores samples out of another program's data: the frames with their octets, the readings that they make and what of
     /// them waits for destinations, in one commit.
@@ -71,15 +80,23 @@ extension ReadingStore {
     public func add(
         of provider: String, person: String, _ frames: @escaping @Sendable (Instant) -> [Frame]
     ) async throws -> [FrameOutcome] {
+        try await addRecords(of: provider, person: person, frames).outcomes
+    }
+
+    /// The same, and how many frames revise what was pruned.
+    package func addRecords(
+        of provider: String, person: String, _ frames: @escaping @Sendable (Instant) -> [Frame]
+    ) async throws -> RecordsAdded {
         try await requireKeys()
         let now = now()
         let frames = frames(now)
-        guard !frames.isEmpty else { return [] }
-        let outcomes = try await write(.imports) { [self] db in
+        guard !frames.isEmpty else { return RecordsAdded(outcomes: [], revisedPruned: 0) }
+        let added = try await write(.imports) { [self] db in
             let memory = try JournalMemory(db, sealing, holds: holdRules(inWriting: db))
             let numbers = RowNumbers(db, memory, now: now)
             let origin = Origin(person: person, provider: provider)
-            return try Self.inContact(db, origin, at: now, sealing, numbers) { contact in
+            var revisedPruned = 0
+            let outcomes = try Self.inContact(db, origin, at: now, sealing, numbers) { contact in
                 var journal = try Journal(
                     db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder,
                     sealing: sealing,
@@ -88,17 +105,19 @@ extension ReadingStore {
                 var outcomes: [FrameOutcome] = []
                 for frame in frames {
                     let decoded = decoder.decode(frame, model: ImportedSample.model)
-                    if case .imported(let sample) = decoded, let id = try journal.moved(sample, from: others) {
+                    if case .imported(let sample) = decoded, let id = try journal.otherID(of: sample, from: others) {
                         outcomes.append(try journal.add(sample, frame, as: id))
                     } else {
                         try journal.add(frame, decoded, into: &outcomes)
                     }
                 }
+                revisedPruned = journal.revisedPruned
                 return outcomes
             }
+            return RecordsAdded(outcomes: outcomes, revisedPruned: revisedPruned)
         }
-        publish(outcomes)
-        return outcomes
+        publish(added.outcomes)
+        return added
     }
 
     private static func add(
@@ -111,7 +130,7 @@ extension ReadingStore {
         let id = sample.id
         guard try !journal.holds(id) else { return .present(id) }
         if let found = try journal.measuredHere(sample) { return present(found, sample) }
-        if let id = try journal.moved(sample, from: people) { return .present(id) }
+        if let id = try journal.otherID(of: sample, from: people) { return .present(id) }
         let outcome = try journal.add(journal.decoder.judged(sample), id, sample.frame(receivedAt: now))
         guard case .new(let reading) = outcome else { return .present(id) }
         made.append(outcome)

@@ -258,7 +258,7 @@ public enum TimeSeriesData: Sendable, Hashable {
 public struct TimeSeriesPost: Sendable, Hashable {
     /// The slug of the connected source the data is from.
     public var provider: String
-    /// The IANA id of the user's time zone.
+    /// The IANA id of the time zone that the user was in when the data was measured.
     public var timeZone: String
     /// Why it is posted.
     public var stage: PostStage

@@ -65,6 +65,24 @@ struct PostBatch: Sendable {
     }
 }
 
+extension DeliveryPart {
+    /// The zone that a post of the part names: the person's when the readings were measured.
+    var timeZone: String { items.first?.timeZone ?? person.timeZone }
+
+    /// The part, cut where the person's zone changed: a post names one zone for all of its samples.
+    var cutByZone: [DeliveryPart] {
+        let zones = items.map { $0.timeZone ?? person.timeZone }
+        let starts = zones.indices.filter { $0 == 0 || zones[$0] != zones[$0 - 1] }
+        // Nearly always there is one zone.
+        guard starts.count > 1 else { return [self] }
+        return zip(starts, starts.dropFirst() + [items.count]).map { start, end in
+            DeliveryPart(
+                target: target, person: person, items: Array(items[start..<end]),
+                isLast: isLast && end == items.count)
+        }
+    }
+}
+
 extension Sample {
     /// When the last sample of a recording ends.
     fileprivate var end: Instant? { if case .series(let samples) = self { samples.last?.endDate } else { nil } }

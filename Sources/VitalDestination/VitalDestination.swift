@@ -8,7 +8,7 @@ import VitalClient
 ///
 /// A target's readings are posted only while its provider is a connected source of the person. A post is either a time
 /// series or, for scales, the body summary. Readings that were measured before their device was first met are posted as
-/// a backfill (`historical`), the others as new (`daily`).
+/// a backfill (`historical`), the others as new (`daily`). A post names the time zone that the person was in when they measured.
 ///
 /// | the server answers | failure |
 /// |---|---|
@@ -65,7 +65,8 @@ public struct VitalDestination: Destination {
     }
 
     /// Cuts a batch into what is posted together: first the backfill, by weeks where it spans more than 31 days, then
-    /// what is new. Of each device the backfill is the older part, so its readings stay in order.
+    /// what is new; each where the person's time zone changed. Of each device the backfill is the older part, so its
+    /// readings stay in order.
     public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
         let oldCount = batch.items.count(where: \.isBackfill)
         let old = oldCount == batch.items.count ? batch.items : batch.items.filter(\.isBackfill)
@@ -86,7 +87,7 @@ public struct VitalDestination: Destination {
             if !parts.isEmpty { parts[parts.count - 1].isLast = !isMore }
         }
         if !new.isEmpty { parts.append(part(new, isLast: batch.isLast)) }
-        return parts.flatMap(\.cutBySamples)
+        return parts.flatMap(\.cutByZone).flatMap(\.cutBySamples)
     }
 
     private func isMoreBackfillWaiting(_ batch: DeliveryBatch, after last: Instant) async throws -> Bool {
@@ -135,7 +136,7 @@ public struct VitalDestination: Destination {
     }
 
     private func post(_ batch: PostBatch, _ part: DeliveryPart) async throws {
-        let (provider, zone) = (part.target.provider, part.person.timeZone)
+        let (provider, zone) = (part.target.provider, part.timeZone)
         let userID = try await sources.serverUserID(of: part.person)
         CrashPoint.reach("post.before")
         if let data = batch.timeSeries(part.target.resource) {

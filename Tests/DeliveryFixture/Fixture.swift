@@ -30,7 +30,7 @@ package struct TestDecoder: FrameDecoding {
     }
 
     package func decode(_ frame: Frame, model: String?) -> DecodedFrame {
-        if frame.format == .manualEntry { return DecodedFrame(manualEntry: frame.payload) }
+        if frame.format == .manualEntry { return Self.judged(DecodedFrame(manualEntry: frame.payload)) }
         if frame.format == .figureDecision { return DecodedFrame(figureDecision: frame.payload) }
         let words = (0..<3).map { index in
             frame.payload[(1 + 8 * index)..<(9 + 8 * index)].reduce(Int64(0)) { $0 << 8 | Int64($1) }
@@ -80,6 +80,16 @@ package struct TestDecoder: FrameDecoding {
             userSlot: frame.payload.count > 25 ? frame.payload[25] : nil)
         if frame.payload[0] & 0x80 != 0 { record.exclusion = .errorRecord }
         return .record(record)
+    }
+
+    /// As the gateway's own decoder has it: nobody has more than 50 mmol/L.
+    private static func judged(_ decoded: DecodedFrame) -> DecodedFrame {
+        guard case .entry(var entry) = decoded, case .glucose(let glucose) = entry.value,
+            let concentration = glucose.concentration, concentration.unit == .millimolesPerLitre,
+            let number = concentration.number.number, ExactDecimal(significand: 50).isNumericallyLess(than: number)
+        else { return decoded }
+        entry.exclusion = .implausible
+        return .entry(entry)
     }
 
     private static func tenths(_ value: Int64, _ unit: MeasurementUnit) -> Quantity {

@@ -87,6 +87,44 @@ struct ImportedSampleTests {
         #expect(other.id == sample.id && other != sample)
     }
 
+    private static func weight(_ text: String, _ unit: MeasurementUnit) -> ImportedSample {
+        var sample = glucose()
+        sample.meal = nil
+        sample.value = .vital(VitalValue(kind: .weight, [.init(.weight, quantity(text, unit))]))
+        return sample
+    }
+
+    @Test("a weight in steps of 5 g may have either of two ids; the one that it always had is the first")
+    func weights() {
+        var (ties, doubled) = (0, 0)
+        // From 20 g to 300 kg.
+        for steps in stride(from: Int64(4), to: 60_000, by: 41) {
+            let kilograms = ExactDecimal(significand: steps * 5, exponent: -3)
+            let ours = Self.weight(kilograms.description, .kilograms)
+            let (id, others) = (ours.id, ours.otherIDs)
+            // With as many digits as programs write.
+            for places: Int16 in 2...6 {
+                let pounds = kilograms.divided(by: ExactDecimal(significand: 45_359_237, exponent: -8), places: places)
+                let theirs = Self.weight(pounds?.description ?? "", .pounds)
+                guard theirs.id != id else { continue }
+                doubled += 1
+                #expect(others == [theirs.id] && theirs.otherIDs == [id], "\(kilograms) kg")
+            }
+            let isBetween = !steps.isMultiple(of: 2)
+            ties += isBetween ? 1 : 0
+            #expect(others.count == (isBetween ? 1 : 0), "\(kilograms) kg")
+        }
+        #expect(ties > 500 && doubled > 500)
+        // A difference that a scale shows.
+        #expect(!Self.weight("70.01", .kilograms).otherIDs.contains(Self.weight("70.02", .kilograms).id))
+        // Nothing else has another, nor what is known by a name.
+        let withOthers = Self.every.filter { !$0.otherIDs.isEmpty }
+        #expect(withOthers.isEmpty)
+        var named = Self.weight("70.005", .kilograms)
+        named.recordName = "bodyComps/1/weight"
+        #expect(named.otherIDs.isEmpty)
+    }
+
     @Test("another person, provider, source, time, end, kind or value has another id")
     func otherID() {
         let sample = Self.glucose()

@@ -138,7 +138,8 @@ import Testing
             #expect(fetched.status == 0, "\(fetched.errors)")
             try await check("cloud_fetch", fetched.output)
             #expect(
-                fetched.output.contains(#""stored":36,"revised":0,"present":0,"unreadable":0,"unscored":1"#),
+                fetched.output.contains(
+                    #""stored":36,"revised":0,"present":0,"unreadable":0,"unscored":1,"pruned":0,"#),
                 "\(fetched.output)")
             let readings = try await gateway.readings()
             func reading(_ kind: String, _ provider: String = "whoop") throws -> [String: Any] {

@@ -55,6 +55,34 @@ struct ImportTests {
         #expect(rows == [20, 1])
     }
 
+    @Test(
+        "promise 2: a weight in steps of 5 g is stored once, whichever unit it comes in, and keeps the id that it has")
+    func units() async throws {
+        for isFirst in [true, false] {
+            let harness = try await Harness()
+            var metric = Self.weight("154.335", at: 0)
+            metric.value = .vital(
+                VitalValue(
+                    kind: .weight,
+                    [.init(.weight, Quantity(ExactDecimal(significand: 70_005, exponent: -3), .kilograms))]))
+            let imperial = Self.weight("154.335", at: 0)
+            try #require(metric.id != imperial.id)
+            let (one, other) = isFirst ? (metric, imperial) : (imperial, metric)
+            #expect(try await harness.store.add([one, other]) == [.stored(one.id, excluded: nil), .present(one.id)])
+            #expect(try await harness.store.add([other]) == [.present(one.id)])
+            #expect(try await harness.all().map(\.id) == [one.id])
+            // Nor does it come back when it was pruned.
+            try await PruneTests.deliver(harness.store)
+            #expect(try await harness.store.prune(olderThan: .zero).readings == 1)
+            for sample in [one, other] {
+                let outcomes = try await harness.store.add([sample])
+                #expect(outcomes.allSatisfy { if case .present = $0 { true } else { false } })
+            }
+            #expect(try await harness.all().isEmpty)
+            #expect(try await harness.store.verify().isEmpty)
+        }
+    }
+
     @Test("samples of two people and providers come together; one of nobody known stores none of them")
     func origins() async throws {
         let harness = try await Harness()

@@ -170,6 +170,53 @@ struct PruneTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    @Test(
+        "a pruned trend value is left behind until the history value of its minute has replaced it there",
+        arguments: [false, true])
+    func replacedSensor(isReplaced: Bool) async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        func scan(_ age: Int, _ time: String) async throws {
+            try await harness.contact([Build.scan(age: age, at: time)], device: Build.sensor, at: time)
+        }
+        try await scan(602, "2026-11-21T10:02:30Z")
+        let sent = try await store.groupsWaiting().reduce(0) { $0 + $1.count }
+        try await Self.deliver(store)
+        try await store.prune(olderThan: .zero)
+        // Two new minutes, and minute 600 in the trend value's place.
+        try await scan(604, "2026-11-21T10:04:30Z")
+        if isReplaced { try await Self.deliver(store) }
+        let erasure = try await store.eraseUser(try await store.currentUser().key, retracts: true)
+        #expect(
+            erasure.destinations == [
+                ErasureAtDestination(
+                    destination: "vital", retracting: 0, leftBehind: isReplaced ? sent + 2 : sent)
+            ])
+    }
+
+    @Test("what a cloud says anew of a pruned record is not stored, and is counted; what it has said before is not")
+    func prunedRecord() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        func add(_ text: String) async throws -> RecordsAdded {
+            var sample = ImportTests.weight(text, at: 0, provider: "garmin")
+            sample.recordName = "bodyComps/1/weight"
+            let frame = sample.frame(receivedAt: Build.instant("2026-11-21T11:00:00Z"))
+            return try await store.addRecords(of: "garmin", person: "white_bear") { _ in [frame] }
+        }
+        #expect(try await add("155.4").outcomes.count == 1)
+        try await Self.deliver(store)
+        #expect(try await store.prune(olderThan: .zero).readings == 1)
+        for (text, revised) in [("155.4", 0), ("156.4", 1), ("156.4", 1)] {
+            let added = try await add(text)
+            #expect(added.outcomes.map(\.name) == ["repeated"] && added.revisedPruned == revised, "\(text)")
+        }
+        #expect(try await harness.all().isEmpty)
+        #expect(try await store.groupsWaiting().isEmpty)
+        #expect(try await store.statistics().frames == 0)
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test("without the key nothing is lost: what is pruned comes back, it is said, and pruning stops")
     func key() async throws {
         let harness = try await Harness(encryption: .off())

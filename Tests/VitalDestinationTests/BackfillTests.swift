@@ -1,12 +1,24 @@
 import DeliveryFixture
 import Foundation
+import GRDB
 import HealthReadings
-import ReadingStore
 import Testing
 import VitalClient
 
 @testable import ReadingDelivery
+@testable import ReadingStore
 @testable import VitalDestination
+
+extension Fixture {
+    /// Has the person be in another zone since an instant, in seconds, after what is stored was read.
+    func travel(to zone: String, at seconds: Int64) async throws {
+        try await store.setCurrentUser(Self.user, timeZone: zone)
+        try await store.write(.setting) { db in
+            try db.execute(
+                sql: "UPDATE user_zone SET begins_at = ? WHERE zone = ?", arguments: [seconds * 1_000_000, zone])
+        }
+    }
+}
 
 @Suite("Backfill, what is ignored, and the time zone")
 struct BackfillTests {
@@ -160,7 +172,54 @@ struct BackfillTests {
         }
     }
 
-    @Test("the time zone goes with every post, and is told to the server once and again when it changes")
+    @Test(
+        "a post names the zone of its readings: what was measured before a journey goes by itself", arguments: [0, 20])
+    func journey(metAfter days: Int) async throws {
+        let script = VitalScript()
+        try await with(script) { worker, fixture in
+            try await daily(fixture, 30, metAfter: days)
+            try await fixture.travel(to: "Asia/Tokyo", at: Fixture.start + 10 * Self.day)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 30))
+            let posts = try posts(script)
+            let shown = posts.map { "\($0.stage) \($0.time_zone) \($0.data.count) \($0.is_final_chunk)" }
+            #expect(
+                shown
+                    == (days == 0
+                        ? ["daily UTC 10 false", "daily Asia/Tokyo 20 true"]
+                        : [
+                            "historical UTC 10 false", "historical Asia/Tokyo 10 true", "daily Asia/Tokyo 10 true",
+                        ]))
+            // Each covers its own readings, and they come in order.
+            for post in posts where post.stage == "historical" {
+                #expect(post.start_date == post.data.first?.start_date)
+                #expect(post.end_date == post.data.last?.start_date)
+            }
+            let times = posts.flatMap(\.data).map(\.start_date)
+            #expect(times == times.sorted() && Set(times).count == 30)
+            // Sent again, they are the same.
+            for reading in try await fixture.store.query(ReadingQuery(limit: 100)).readings {
+                try await fixture.store.requeue(reading.id)
+            }
+            try await fixture.travel(to: "America/New_York", at: Fixture.start + 60 * Self.day)
+            let before = script.now.bodies
+            #expect(await worker.syncOnce() == SyncReport(delivered: 30))
+            #expect(script.now.bodies == before + before)
+        }
+    }
+
+    @Test("readings of one zone go in one post, wherever the person is now")
+    func oneZone() async throws {
+        let script = VitalScript()
+        try await with(script) { worker, fixture in
+            try await fixture.read(50)
+            try await fixture.travel(to: "Asia/Tokyo", at: Fixture.start + 80_000_000)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 50))
+            #expect(try posts(script).map(\.time_zone) == ["UTC"])
+        }
+    }
+
+    @Test(
+        "the zone of the readings goes with every post; the present one is told to the server once and when it changes")
     func zone() async throws {
         let script = VitalScript()
         try await with(script) { worker, fixture in
@@ -176,7 +235,8 @@ struct BackfillTests {
             try await fixture.read(1, from: 20)
             #expect(await worker.syncOnce().delivered == 1)
             #expect(script.now.zones == ["Europe/Berlin"])
-            #expect(try posts(script).map(\.time_zone) == ["UTC", "Europe/Berlin", "Europe/Berlin"])
+            // All were measured before the person was there.
+            #expect(try posts(script).map(\.time_zone) == ["UTC", "UTC", "UTC"])
         }
     }
 }

@@ -179,6 +179,23 @@ struct BodyDeliveryTests {
         }
     }
 
+    @Test("weights of two zones go in two summaries, each with the zone of its own")
+    func journey() async throws {
+        let script = VitalScript(connected: ["manual"])
+        try await with(script) { worker, fixture in
+            try await fixture.read(5, kind: .weight, provider: "manual")
+            try await fixture.travel(to: "Asia/Tokyo", at: Fixture.start + 150)
+            #expect(await worker.syncOnce().delivered == 5)
+            #expect(script.now.posts == [2, 3])
+            let bodies = script.now.bodies
+            for (body, zone) in zip(bodies, ["UTC", "Asia/Tokyo"]) {
+                #expect(body.contains("\"time_zone\":\"\(zone)\""), "\(body)")
+            }
+            #expect(bodies.first?.contains(#""time_zones":[["2023-11-14","UTC"]]"#) == true, "\(bodies)")
+            #expect(bodies.last?.contains(#""time_zones":[["2023-11-15","Asia/Tokyo"]]"#) == true, "\(bodies)")
+        }
+    }
+
     @Test(
         "a resource that the server does not know holds that kind alone; it is tried again after a while, and on request",
         arguments: ["status=404,path=temperature,times=4", "status=405,path=temperature,times=4"])

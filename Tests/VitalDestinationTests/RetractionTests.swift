@@ -159,6 +159,95 @@ struct RetractionTests {
         }
     }
 
+    /// The second of each post's first sample.
+    private static func seconds(_ script: VitalScript) -> [String] {
+        script.now.bodies.map { body in
+            body.firstMatch(of: /"data":\[\{.*?"start_date":"([^"]+)"/).map { String($0.1) } ?? ""
+        }
+    }
+
+    @Test("an entry that is given the time of one that was left behind replaces it, and it counts no more")
+    func replacesLeftBehind() async throws {
+        let script = VitalScript()
+        try await withServerAndFile(script) { vital, file, fixture, path in
+            let store = fixture.store
+            let first = try Self.entry("5.6")
+            let later = try Self.entry("5.6", after: 3600, corrects: first.id)
+            let third = try Self.entry("6.5", corrects: later.id)
+            for (entry, left) in [(first, 0), (later, 1), (third, 1)] {
+                try await store.enter(entry)
+                #expect(await vital.syncOnce().delivered == 1)
+                #expect(await file.syncOnce().delivered == 1)
+                #expect(try Self.kept(path) == [entry.id.description])
+                #expect(try await store.leftBehind(at: .vital) == left)
+            }
+            // So does one that is entered anew instead of being corrected.
+            try await store.withdraw(third.id)
+            #expect(try await store.leftBehind(at: .vital) == 2)
+            try await store.enter(try Self.entry("7.1"))
+            #expect(await vital.syncOnce().delivered == 1)
+            #expect(try await store.leftBehind(at: .vital) == 1)
+            let seconds = Self.seconds(script)
+            #expect(seconds.count == 4 && Set(seconds).count == 2, "\(seconds)")
+            #expect(seconds.first == seconds[2] && seconds.first == seconds[3], "\(seconds)")
+            // And the first entry once more, which is withdrawn and at the server no longer.
+            #expect(try await store.readingsLeftBehind(at: .vital).map(\.id) == [later.id])
+            try await store.enter(first)
+            #expect(await vital.syncOnce().delivered == 1)
+            #expect(Set(Self.seconds(script)).count == 3)
+            #expect(try await store.leftBehind(at: .vital) == 1)
+            #expect(try await store.verify().isEmpty)
+        }
+    }
+
+    @Test("a correction that is withdrawn or erased before it was delivered leaves behind what it was to replace")
+    func undeliveredCorrection() async throws {
+        try await withServerAndFile { vital, _, fixture, _ in
+            let store = fixture.store
+            let first = try Self.entry("5.6")
+            let second = try Self.entry("6.5", corrects: first.id)
+            try await store.enter(first)
+            #expect(await vital.syncOnce().delivered == 1)
+            try await store.enter(second)
+            #expect(try await store.leftBehind(at: .vital) == 0)
+            try await store.withdraw(second.id)
+            #expect(await vital.syncOnce().delivered == 0)
+            #expect(try await store.leftBehind(at: .vital) == 1)
+            try await store.enter(second)
+            #expect(try await store.leftBehind(at: .vital) == 0)
+            #expect(try await store.verify().isEmpty)
+            let erasure = try await store.eraseUser(try await fixture.person.key, retracts: true)
+            #expect(erasure.destinations.first { $0.destination == "vital" }?.leftBehind == 1)
+        }
+    }
+
+    @Test(
+        "a correction that nobody can have replaces nothing: the former is left behind until the next one replaces it")
+    func implausibleCorrection() async throws {
+        let script = VitalScript()
+        try await withServerAndFile(script) { vital, file, fixture, path in
+            let store = fixture.store
+            let first = try Self.entry("5.6")
+            let slip = try Self.entry("65", corrects: first.id)
+            let right = try Self.entry("6.5", corrects: slip.id)
+            try await store.enter(first)
+            #expect(await vital.syncOnce().delivered == 1)
+            #expect(await file.syncOnce().delivered == 1)
+            try await store.enter(slip)
+            #expect(try await store.reading(slip.id)?.excluded == .implausible)
+            #expect(await vital.syncOnce().delivered == 0)
+            #expect(await file.syncOnce().retracted == 1)
+            #expect(try await store.leftBehind(at: .vital) == 1)
+            try await store.enter(right)
+            #expect(await vital.syncOnce().delivered == 1)
+            #expect(await file.syncOnce().delivered == 1)
+            #expect(try await store.leftBehind(at: .vital) == 0)
+            #expect(Set(Self.seconds(script)).count == 1)
+            #expect(try Self.kept(path) == [right.id.description])
+            #expect(try await store.verify().isEmpty)
+        }
+    }
+
     @Test("a reading that counts again before it was taken back is not taken back")
     func cancelled() async throws {
         try await withServerAndFile { _, file, fixture, path in

@@ -247,6 +247,11 @@ struct CloudRunner {
         for kind in ReadingKind.allCases {
             if let number = result.kinds[kind] { try await output.data("  \(kind.rawValue): \(number)") }
         }
+        if result.pruned > 0 {
+            try await output.note(
+                "\(result.pruned) readings have changed that were pruned here; what destinations got of them stays as it was"
+            )
+        }
         if result.unscored > 0 {
             try await output.note(
                 "\(result.unscored) records are not scored or not over yet; the next fetch looks again")

@@ -17,6 +17,8 @@ package struct CloudResult: Sendable {
     package var revised = 0
     /// Readings that were stored before, unchanged.
     package var present = 0
+    /// Readings that were pruned here, and of which the vendor has another version now: it isn't stored.
+    package var pruned = 0
     /// Records that can't be read.
     package var unreadable = 0
     /// Records that make no reading yet.
@@ -24,7 +26,7 @@ package struct CloudResult: Sendable {
     package var excluded: [Exclusion: Int] = [:]
     package var kinds: [ReadingKind: Int] = [:]
 
-    /// `{vendor, person, from, to, records, stored, revised, present, unreadable, unscored, unsupported, excluded, kinds}`.
+    /// `{vendor, person, from, to, records, stored, revised, present, unreadable, unscored, pruned, unsupported, excluded, kinds}`.
     var document: JSONValue {
         .object([
             "vendor": .string(vendor.rawValue), "person": .string(person),
@@ -34,6 +36,7 @@ package struct CloudResult: Sendable {
                 summary.records.sorted { $0.key < $1.key }.map { .init($0.key, .integer(Int64($0.value))) }),
             "stored": .integer(Int64(stored)), "revised": .integer(Int64(revised)), "present": .integer(Int64(present)),
             "unreadable": .integer(Int64(unreadable)), "unscored": .integer(Int64(unscored)),
+            "pruned": .integer(Int64(pruned)),
             "unsupported": .array(summary.unsupported.map(JSONValue.string)),
             "excluded": .object(
                 excluded.sorted { $0.key.rawValue < $1.key.rawValue }.map {
@@ -111,7 +114,7 @@ actor CloudStorer {
                 }
             }
         }
-        let outcomes = try await gateway.store.add(of: account.vendor.rawValue, person: account.person) {
+        let added = try await gateway.store.addRecords(of: account.vendor.rawValue, person: account.person) {
             [frames] now in
             frames.map { frame in
                 var frame = frame
@@ -119,7 +122,9 @@ actor CloudStorer {
                 return frame
             }
         }
-        for outcome in outcomes {
+        result.pruned += added.revisedPruned
+        result.present -= added.revisedPruned
+        for outcome in added.outcomes {
             switch outcome {
             case .new(let reading), .clash(let reading, _):
                 result.stored += 1

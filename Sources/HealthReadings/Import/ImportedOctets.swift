@@ -338,6 +338,27 @@ extension Quantity {
     }
 }
 
+extension Quantity {
+    /// How far a mass may be from the middle between two steps of 10 g for either to be meant, in kg. A weight in pounds with two
+    /// decimal places is off by 2.3 g at most.
+    private static let doubt = ExactDecimal(significand: 25, exponent: -4)
+
+    /// The other masses that a mass may be taken for when it is written otherwise, in the form of ``comparable``.
+    var neighbours: [Quantity] {
+        guard let digits = number.digits else { return [] }
+        let factor: ExactDecimal
+        switch unit {
+        case .kilograms: factor = ExactDecimal(significand: 1)
+        case .grams: factor = ExactDecimal(significand: 1, exponent: -3)
+        case .pounds: factor = ExactDecimal(significand: 45_359_237, exponent: -8)
+        default: return []
+        }
+        guard let mass = digits.multiplied(by: factor, places: 6) else { return [] }
+        let bounds = [mass.adding(Self.doubt, times: -1), mass.adding(Self.doubt, times: 1)]
+        return bounds.map { Quantity($0, .kilograms).comparable }.filter { $0 != comparable }
+    }
+}
+
 extension ExactDecimal {
     /// The number as kept samples are told apart by: without zeros at its end, which mean nothing there.
     fileprivate var comparable: ExactDecimal {

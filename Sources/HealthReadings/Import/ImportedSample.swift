@@ -154,6 +154,25 @@ public struct ImportedSample: Sendable, Hashable {
         return ReadingIdentity.imported(self).id(device: nil, kind: kind)
     }
 
+    /// The ids that the same weight has when it is written with other digits; none for most samples.
+    ///
+    /// An id is made of the weight in steps of 10 g. A scale with steps of 5 g weighs in the middle between two of them, and
+    /// whether that is rounded up or down depends on the unit: 70.005 kg becomes 70.00, and 154.335 lb, as another program
+    /// writes it, 70.01.
+    package var otherIDs: [ReadingID] {
+        guard originalID == nil, recordName == nil, case .vital(let vital) = value, vital.kind == .weight,
+            let weight = vital[.weight]
+        else { return [] }
+        return weight.neighbours.map { neighbour in
+            let quantities = vital.quantities.map { measured in
+                VitalValue.Measured(measured.part, measured.part == .weight ? neighbour : measured.quantity)
+            }
+            var other = self
+            other.value = .vital(VitalValue(kind: .weight, quantities))
+            return other.id
+        }
+    }
+
     /// The id of the reading that a sample of a record with a name has, whatever its value.
     ///
     /// - Parameters:
