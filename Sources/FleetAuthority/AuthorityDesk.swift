@@ -56,11 +56,14 @@ package struct AuthorityDesk: Sendable {
     ///
     /// - Parameters:
     ///   - readmits: whether a gateway that was revoked may come back.
+    ///   - oldCertificatesAreHarmless: whether it may come back to a broker before its revoked certificates have ended: nobody
+    ///     else has their keys, or the brokers read the revocation list.
     ///   - users: the broker, which must have no user of that name but a gateway's: with its certificate the gateway would
     ///     sign in as that user.
     /// - Returns: the content of the token's file: a secret that can't be read again.
     package func makeTicket(
-        for gateway: GatewayID, readmits: Bool = false, users: BrokerUsers? = nil
+        for gateway: GatewayID, readmits: Bool = false, oldCertificatesAreHarmless: Bool = false,
+        users: BrokerUsers? = nil
     ) async throws(AuthorityError) -> EnrolmentTicket {
         if let users {
             let holder: BrokerUsers.Holder
@@ -72,7 +75,8 @@ package struct AuthorityDesk: Sendable {
         let (token, now) = (AccessToken(), now().flooredToSecond)
         let end = now.advanced(bySeconds: Self.tokenLifetime)
         try await store.add(
-            token: token.digest.hexadecimal(), for: gateway.description, at: now, until: end, readmits: readmits)
+            token: token.digest.hexadecimal(), for: gateway.description, at: now, until: end, readmits: readmits,
+            hasBroker: users != nil, oldCertificatesAreHarmless: oldCertificatesAreHarmless)
         return EnrolmentTicket(
             gateway: gateway, url: plan.url, token: token.text, authority: authority.pem,
             fingerprint: authority.fingerprint, made: now, expires: end)
@@ -197,11 +201,14 @@ package struct AuthorityDesk: Sendable {
 
     /// Has the broker do what it should about gateways that have enrolled or were revoked.
     ///
+    /// Those that were revoked come first: the others may be a thousand, and a broker that is slow takes its time for each.
+    ///
     /// - Returns: the gateways about which it still does not.
     @discardableResult
     package func settle(_ users: BrokerUsers) async throws(AuthorityError) -> [String] {
         var open: [String] = []
-        for gateway in try await store.gateways(at: now()) where !gateway.isSettledAtBroker {
+        let unsettled = try await store.gateways(at: now()).filter { !$0.isSettledAtBroker }
+        for gateway in unsettled.filter({ !$0.isWantedAtBroker }) + unsettled.filter(\.isWantedAtBroker) {
             var failure: String?
             do {
                 if gateway.isWantedAtBroker {

@@ -18,6 +18,8 @@ package enum AuthorityError: Error, Sendable, Hashable {
     case otherGateway(expected: String, found: String)
     /// The gateway was revoked.
     case revoked(gateway: String, since: Instant)
+    /// A certificate of the gateway was revoked and hasn't ended, and the broker would let it in with the gateway's user.
+    case revokedCertificateGood(gateway: String, until: Instant)
     /// The certificate that asks isn't one that this authority has given out.
     case unknownCertificate
     /// What should be a certification request isn't one.
@@ -28,6 +30,8 @@ package enum AuthorityError: Error, Sendable, Hashable {
     case notProven
     /// The key was certified for another gateway, or its certificate was revoked.
     case keyUsed
+    /// The gateway has as many certificates that haven't ended as one may have.
+    case tooManyCertificates(gateway: String)
     /// A gateway can't have this id.
     case nameTaken(String, reason: String)
     /// The broker can't say whether it has a user of a gateway's name.
@@ -50,11 +54,13 @@ package enum AuthorityError: Error, Sendable, Hashable {
         case .tokenUsed: "token_used"
         case .otherGateway: "other_gateway"
         case .revoked: "gateway_revoked"
+        case .revokedCertificateGood: "revoked_certificate_good"
         case .unknownCertificate: "certificate_unknown"
         case .badRequest: "bad_request"
         case .keyUnsupported: "key_unsupported"
         case .notProven: "key_not_proven"
         case .keyUsed: "key_used"
+        case .tooManyCertificates: "too_many_certificates"
         case .nameTaken: "name_taken"
         case .broker: "broker_unavailable"
         case .authorityNotValid: "authority_not_valid"
@@ -77,11 +83,16 @@ extension AuthorityError: CustomStringConvertible {
             "the token was used at \(time), with another key; ask the fleet's operator for another"
         case .otherGateway(let expected, let found): "expected the gateway \(expected), found \(found)"
         case .revoked(let gateway, let since): "\(gateway) was revoked at \(since)"
+        case .revokedCertificateGood(let gateway, let until):
+            "a revoked certificate of \(gateway) is good until \(until), and the broker would let its bearer in again: "
+                + "the broker asks for the name alone"
         case .unknownCertificate: "expected a gateway's certificate of this authority, found another or none"
         case .badRequest(let expected, let found): "expected \(expected), found \(found)"
         case .keyUnsupported(let found): "expected a key on P-256 or Ed25519, found \(found)"
         case .notProven: "the request's signature is not by its key"
         case .keyUsed: "the key was certified for another gateway or was revoked; make another"
+        case .tooManyCertificates(let gateway):
+            "\(gateway) has \(AuthorityStore.mostCertificates) certificates that have not ended, and gets no more"
         case .nameTaken(let name, let reason): "a gateway can't be named \(name): \(reason)"
         case .broker(let words): "the broker can't be asked about the gateway's user: \(words)"
         case .authorityNotValid(let from, let until):

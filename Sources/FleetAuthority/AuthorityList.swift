@@ -33,7 +33,9 @@ package struct AuthorityList: Sendable {
         gateways.map { gateway in
             var line = "\(gateway.id)  \(state(gateway))"
             switch state(gateway) {
-            case "revoked": line += gateway.revoked.map { " at \($0)" } ?? ""
+            case "revoked":
+                line += gateway.revoked.map { " at \($0)" } ?? ""
+                if let end = gateway.until, end > now { line += ", certificate until \(end)" }
             case "enrolled", "expired": line += gateway.until.map { ", certificate until \($0)" } ?? ""
             default: break
             }

@@ -132,7 +132,8 @@ extension APIRefusal {
             case .otherGateway, .revoked: .forbidden
             case .badRequest: .badRequest
             case .keyUnsupported, .notProven, .keyUsed: .unprocessableContent
-            case .nameTaken: .conflict
+            case .nameTaken, .revokedCertificateGood: .conflict
+            case .tooManyCertificates: .tooManyRequests
             case .broker, .absent, .present, .unusableFile, .authorityNotValid, .store: .serviceUnavailable
             case .noSuchGateway: .notFound
             }

@@ -10,6 +10,11 @@ package struct AuthorityStore: Sendable {
     package static let fileName = "authority.sqlite"
     /// `HRFA`: says in the file's header whose it is.
     private static let applicationID: Int32 = 0x4852_4641
+    /// How long after its end a revoked certificate still counts as one, for verifiers whose clock is behind.
+    private static let slack: Int64 = 86_400
+    /// How many certificates that haven't ended a gateway may have if it renews: each would be in the list if it were revoked,
+    /// and a list that is too long is read by nobody. One in order has two.
+    static let mostCertificates = 100
 
     private let queue: DatabaseQueue
 
@@ -133,15 +138,28 @@ package struct AuthorityStore: Sendable {
 
     /// Notes a token. Those of the gateway that nobody has used are withdrawn.
     ///
-    /// - Parameter readmits: whether a gateway that was revoked may come back.
+    /// - Parameters:
+    ///   - readmits: whether a gateway that was revoked may come back.
+    ///   - hasBroker: whether a broker is given the gateway's user again.
+    ///   - oldCertificatesAreHarmless: whether the broker may be, although a revoked certificate hasn't ended.
     func add(
-        token digest: String, for gateway: String, at now: Instant, until end: Instant, readmits: Bool
+        token digest: String, for gateway: String, at now: Instant, until end: Instant, readmits: Bool,
+        hasBroker: Bool, oldCertificatesAreHarmless: Bool
     ) async throws(AuthorityError) {
         try await write { db in
             try Self.requireOwnQueues(gateway, db)
             try db.execute(sql: "INSERT INTO gateway(id) VALUES (?) ON CONFLICT DO NOTHING", arguments: [gateway])
             if !readmits, let since = try Self.revoked(gateway, db) {
                 throw AuthorityError.revoked(gateway: gateway, since: since)
+            }
+            // A broker has done something about the gateway: there is one, though these settings may not name it.
+            let isAtBroker = try Bool.fetchOne(
+                db, sql: "SELECT settled FROM gateway WHERE id = ?", arguments: [gateway])
+            // Whether the gateway is marked as revoked doesn't matter: a database from a backup knows only the list.
+            if !oldCertificatesAreHarmless, hasBroker || isAtBroker == true,
+                let last = try Self.endOfRevoked(gateway, at: now, db)
+            {
+                throw AuthorityError.revokedCertificateGood(gateway: gateway, until: last)
             }
             try db.execute(sql: "UPDATE gateway SET revoked = NULL WHERE id = ?", arguments: [gateway])
             try db.execute(sql: "DELETE FROM token WHERE gateway = ? AND used IS NULL", arguments: [gateway])
@@ -221,6 +239,12 @@ package struct AuthorityStore: Sendable {
                 throw AuthorityError.revoked(gateway: gateway, since: Instant(seconds: revoked))
             }
             if let issued = try Self.issued(gateway, keyDigest, after: now, db) { return issued }
+            let count = try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM certificate WHERE gateway = ? AND not_after > ? AND revoked IS NULL",
+                arguments: [gateway, now.seconds])
+            guard count ?? 0 < Self.mostCertificates else {
+                throw AuthorityError.tooManyCertificates(gateway: gateway)
+            }
             try Self.requireFreshKey(keyDigest, gateway, db)
             let issued = try sign()
             try Self.insert(issued, db)
@@ -232,6 +256,18 @@ package struct AuthorityStore: Sendable {
         try Int64.fetchOne(
             db, sql: "SELECT revoked FROM gateway WHERE id = ? AND revoked IS NOT NULL", arguments: [gateway]
         ).map(Instant.init(seconds:))
+    }
+
+    private static func endOfRevoked(_ gateway: String, at now: Instant, _ db: Database) throws -> Instant? {
+        let last = try Int64.fetchOne(
+            db, sql: "SELECT max(not_after) FROM certificate WHERE gateway = ? AND revoked IS NOT NULL",
+            arguments: [gateway])
+        return last.map { Instant(seconds: $0 + slack) }.flatMap { $0 > now ? $0 : nil }
+    }
+
+    /// Until when somebody who looks at no revocation list takes a gateway's revoked certificates; `nil`: all have ended.
+    package func endOfRevoked(_ gateway: String, at now: Instant) async throws(AuthorityError) -> Instant? {
+        try await read { db in try Self.endOfRevoked(gateway, at: now, db) }
     }
 
     /// Refuses a key that was revoked, which somebody else may have, and one of another gateway.
@@ -326,13 +362,12 @@ package struct AuthorityStore: Sendable {
                     strangers.append(entry)
                 }
             }
-            // A certificate stays listed for a day after its end, for verifiers whose clock is behind.
             let rows = try Row.fetchAll(
                 db,
                 sql: """
                     SELECT serial, revoked FROM certificate WHERE revoked IS NOT NULL AND not_after > ?
                     ORDER BY revoked, serial
-                    """, arguments: [now.seconds - 86_400])
+                    """, arguments: [now.seconds - Self.slack])
             let number = max(try Int64.fetchOne(db, sql: "SELECT number FROM list") ?? 0, known?.number ?? 0) + 1
             try db.execute(sql: "UPDATE list SET number = ?", arguments: [number])
             let own = rows.map { row in

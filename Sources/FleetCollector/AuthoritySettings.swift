@@ -84,6 +84,6 @@ package struct AuthoritySettings: Sendable, Hashable {
         flag: String?, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> String {
         flag ?? CollectorSettings.stateDirectory(flag: nil, environment: environment)
-            + (environment["STATE_DIRECTORY"] == nil ? "-ca" : "")
+            + (environment["STATE_DIRECTORY"]?.isEmpty ?? true ? "-ca" : "")
     }
 }

@@ -14,6 +14,8 @@ package final class CollectorCounters: Sendable {
         package var refused: [String: Int] = [:]
         /// Documents of the queue that were put aside, by their reason's code.
         package var aside: [String: Int] = [:]
+        /// Documents of the queue that weren't kept, because too many of their gateway are aside, by their reason's code.
+        package var dropped: [String: Int] = [:]
         /// Statuses that can't be right, by what is wrong.
         package var doubts: [String: Int] = [:]
         /// How often the store couldn't be used.
@@ -70,4 +72,5 @@ package final class CollectorCounters: Sendable {
     func refuse(_ code: String) { counts.withLock { $0.refused[code, default: 0] += 1 } }
     func doubt(_ code: String) { counts.withLock { $0.doubts[code, default: 0] += 1 } }
     func putAside(_ code: String) { counts.withLock { $0.aside[code, default: 0] += 1 } }
+    func drop(_ code: String) { counts.withLock { $0.dropped[code, default: 0] += 1 } }
 }

@@ -137,6 +137,10 @@ package struct CollectorMetrics: Sendable {
             "healthrelay_fleet_documents_aside_total", "Documents of the queue that were put aside.",
             zeros(DocumentFailure.codes, counts.aside))
         byReason(
+            "healthrelay_fleet_documents_dropped_total",
+            "Documents of the queue that were neither taken nor kept: too many of their gateway are aside.",
+            zeros(DocumentFailure.codes, counts.dropped))
+        byReason(
             "healthrelay_fleet_statuses_doubted_total",
             "Statuses by what can't be right: two machines with one id, or a wrong clock.",
             zeros(DocumentDesk.doubts, counts.doubts))

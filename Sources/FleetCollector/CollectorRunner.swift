@@ -103,6 +103,8 @@ extension CollectorSettings {
         flag: String?, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> String {
         if let flag { return flag }
+        // An empty variable counts as not set.
+        let environment = environment.filter { !$0.value.isEmpty }
         if let systemd = environment["STATE_DIRECTORY"] { return String(systemd.prefix { $0 != ":" }) }
         let home = environment["HOME"] ?? "/root"
         return (environment["XDG_STATE_HOME"] ?? home + "/.local/state") + "/healthrelay-collector"

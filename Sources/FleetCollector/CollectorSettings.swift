@@ -69,7 +69,7 @@ package struct CollectorSettings: Sendable, Hashable {
     package init(text: String, path: String) throws(Problem) {
         let root: Node?
         do { root = try Yams.compose(yaml: text) } catch {
-            throw Problem("settings_invalid", .configuration, "\(path) is not YAML: \(error)")
+            throw Problem("settings_invalid", .configuration, YAMLFault(error).message(path))
         }
         guard let root, root != Node("") else { return }
         guard let sections = root.mapping else {

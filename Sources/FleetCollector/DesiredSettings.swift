@@ -38,7 +38,7 @@ package struct DesiredSettings: Sendable, Hashable {
         } catch let problem as Problem {
             throw problem
         } catch {
-            throw wrong("it is not YAML: \(error)")
+            throw Problem("settings_invalid", .configuration, YAMLFault(error).message(path))
         }
         do throws(FleetDocumentError) {
             settings = try FleetConfiguration.settings(JSONValue.object(members).octets)

@@ -246,14 +246,22 @@ package final class QueueReader: Service {
     }
 
     /// Keeps a document that can't be taken, so that it neither stops the queue nor gets lost.
+    ///
+    /// Of a gateway that has too many aside it isn't kept. The gateway gets the same receipt, or none, and keeps its readings.
     private func putAside(_ delivery: AMQPDelivery, gateway: String, _ failure: DocumentFailure) async throws {
-        try await desk.store.putAside(
+        let isKept = try await desk.store.putAside(
             AsideDocument(
                 received: desk.now(), gateway: gateway, reason: failure.code, words: failure.words,
                 octets: delivery.body))
-        desk.counters.putAside(failure.code)
+        let words: Logger.Message
+        if isKept {
+            desk.counters.putAside(failure.code)
+            words = "a document of the queue was put aside"
+        } else {
+            desk.counters.drop(failure.code)
+            words = "a document of the queue was dropped: too many of its gateway are aside"
+        }
         logger.warning(
-            "a document of the queue was put aside",
-            metadata: ["gateway": "\(gateway)", "reason": "\(failure.code)", "words": "\(failure.words)"])
+            words, metadata: ["gateway": "\(gateway)", "reason": "\(failure.code)", "words": "\(failure.words)"])
     }
 }

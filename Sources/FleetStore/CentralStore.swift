@@ -28,7 +28,13 @@ package protocol CentralStore: Sendable {
     func note(_ sighting: GatewaySighting) async throws(CentralStoreError) -> String?
 
     /// Keeps a document that can't be taken with the reason, so that nothing is lost. One that is there already changes nothing.
-    func putAside(_ document: AsideDocument) async throws(CentralStoreError)
+    ///
+    /// So much is kept of one gateway (``AsideDocument/mostOfGateway``): a broken one must not fill the disk that everybody's
+    /// readings need. What comes beyond that is counted in a row of the gateway's, with the reason ``AsideDocument/full``.
+    ///
+    /// - Returns: whether the document is kept.
+    @discardableResult
+    func putAside(_ document: AsideDocument) async throws(CentralStoreError) -> Bool
 
     /// The documents that were put aside, the newest first.
     func aside(limit: Int) async throws(CentralStoreError) -> [AsideDocument]
@@ -292,11 +298,24 @@ package struct AsideDocument: Sendable, Hashable {
     package var octets: [UInt8]
     /// How many bytes the whole document has.
     package var bytes: Int
-    /// The whole document's SHA-256 in hexadecimal.
+    /// The whole document's SHA-256 in hexadecimal; empty in the row that counts what wasn't kept.
     package var digest: String
 
     /// How many bytes a document may have so that all of it is kept, and how many are kept of a larger one.
     package static let (mostBytes, beginning) = (1_000_000, 65_536)
+    /// How many documents of one gateway are kept, and how many bytes of them together.
+    package static let (mostOfGateway, mostBytesOfGateway) = (1000, 4_000_000)
+    /// The reason of the row that counts a gateway's documents that weren't kept, and what that row has in place of a digest.
+    package static let (full, fullMark) = ("aside_full", "")
+
+    /// Whether there is room for the document.
+    ///
+    /// - Parameters:
+    ///   - count: how many documents are kept of its gateway.
+    ///   - bytes: how many bytes of those are kept.
+    func fits(beside count: Int, bytes: Int) -> Bool {
+        count < Self.mostOfGateway && bytes + octets.count <= Self.mostBytesOfGateway
+    }
 
     /// Makes a document.
     ///

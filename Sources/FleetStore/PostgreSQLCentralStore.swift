@@ -92,18 +92,56 @@ package struct PostgreSQLCentralStore: CentralStore {
         ).first?[0]
     }
 
-    package func putAside(_ document: AsideDocument) async throws(CentralStoreError) {
-        try await run(
-            """
-            INSERT INTO set_aside (received, gateway, reason, words, document, bytes, digest)
-            VALUES ($1::timestamptz, $2, $3, $4, decode($5, 'hex'), $6::bigint, $7)
-            ON CONFLICT (gateway, digest) DO NOTHING
-            """,
-            [
-                .text(document.received.description), .text(document.gateway), .text(document.reason),
-                .text(document.words), .text(document.octets.hexadecimal()), .integer(document.bytes),
-                .text(document.digest),
-            ])
+    @discardableResult
+    package func putAside(_ document: AsideDocument) async throws(CentralStoreError) -> Bool {
+        try await Self.mapped { () async throws(PostgreSQLError) in
+            try await writer.transaction { connection throws(PostgreSQLError) -> Bool in
+                let known = try connection.run(
+                    "SELECT 1 FROM set_aside WHERE gateway = $1 AND digest = $2",
+                    [.text(document.gateway), .text(document.digest)])
+                guard known.isEmpty else { return true }
+                let kept = try connection.run(
+                    """
+                    SELECT count(*), coalesce(sum(octet_length(document)), 0) FROM set_aside
+                    WHERE gateway = $1 AND digest IS DISTINCT FROM $2
+                    """, [.text(document.gateway), .text(AsideDocument.fullMark)])
+                guard let count = kept.first?[0].flatMap(Int.init), let bytes = kept.first?[1].flatMap(Int.init),
+                    document.fits(beside: count, bytes: bytes)
+                else {
+                    try connection.run(Self.countAside, Self.countParameters(document))
+                    return false
+                }
+                try connection.run(
+                    """
+                    INSERT INTO set_aside (received, gateway, reason, words, document, bytes, digest)
+                    VALUES ($1::timestamptz, $2, $3, $4, decode($5, 'hex'), $6::bigint, $7)
+                    ON CONFLICT (gateway, digest) DO NOTHING
+                    """,
+                    [
+                        .text(document.received.description), .text(document.gateway), .text(document.reason),
+                        .text(document.words), .text(document.octets.hexadecimal()), .integer(document.bytes),
+                        .text(document.digest),
+                    ])
+                return true
+            }
+        }
+    }
+
+    /// Counts a document that isn't kept.
+    private static let countAside = """
+        INSERT INTO set_aside AS known (received, gateway, reason, words, document, bytes, digest)
+        VALUES ($1::timestamptz, $2, $3, '1 more document of the gateway was not kept', '', $4::bigint, $5)
+        ON CONFLICT (gateway, digest) DO UPDATE SET
+            received = excluded.received, bytes = known.bytes + excluded.bytes,
+            words = (split_part(known.words, ' ', 1)::bigint + 1)::text
+                || ' more documents of the gateway were not kept'
+        """
+
+    private static func countParameters(_ document: AsideDocument) -> [PostgreSQLValue] {
+        [
+            .text(document.received.description), .text(document.gateway), .text(AsideDocument.full),
+            .integer(document.bytes), .text(AsideDocument.fullMark),
+        ]
     }
 
     package func aside(limit: Int) async throws(CentralStoreError) -> [AsideDocument] {

@@ -148,8 +148,23 @@ package struct SQLiteCentralStore: CentralStore {
             ])
     }
 
-    package func putAside(_ document: AsideDocument) async throws(CentralStoreError) {
+    @discardableResult
+    package func putAside(_ document: AsideDocument) async throws(CentralStoreError) -> Bool {
         try await write { db in
+            let known = try Bool.fetchOne(
+                db, sql: "SELECT 1 FROM set_aside WHERE gateway = ? AND digest = ?",
+                arguments: [document.gateway, document.digest])
+            guard known == nil else { return true }
+            let kept = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT count(*), ifnull(sum(length(document)), 0) FROM set_aside
+                    WHERE gateway = ? AND digest IS NOT ?
+                    """, arguments: [document.gateway, AsideDocument.fullMark])
+            guard let kept, document.fits(beside: kept[0], bytes: kept[1]) else {
+                try Self.count(db, document)
+                return false
+            }
             try db.execute(
                 sql: """
                     INSERT INTO set_aside (received, gateway, reason, words, document, bytes, digest)
@@ -159,7 +174,24 @@ package struct SQLiteCentralStore: CentralStore {
                     document.received.microseconds, document.gateway, document.reason, document.words,
                     Data(document.octets), document.bytes, document.digest,
                 ])
+            return true
         }
+    }
+
+    /// Counts a document that isn't kept.
+    private static func count(_ db: Database, _ document: AsideDocument) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO set_aside (received, gateway, reason, words, document, bytes, digest)
+                VALUES (?, ?, ?, '1 more document of the gateway was not kept', x'', ?, ?)
+                ON CONFLICT (gateway, digest) DO UPDATE SET
+                    received = excluded.received, bytes = bytes + excluded.bytes,
+                    words = (CAST(words AS INTEGER) + 1) || ' more documents of the gateway were not kept'
+                """,
+            arguments: [
+                document.received.microseconds, document.gateway, AsideDocument.full, document.bytes,
+                AsideDocument.fullMark,
+            ])
     }
 
     package func aside(limit: Int) async throws(CentralStoreError) -> [AsideDocument] {

@@ -78,6 +78,12 @@ struct AuthorityCommand: AsyncParsableCommand {
         var output: String?
         @Flag(help: "Let a gateway that was revoked come back.")
         var readmit = false
+        @Flag(
+            help: """
+                Let it come back to a broker before its revoked certificates have ended: nobody else has their keys, \
+                or the brokers read the revocation list.
+                """)
+        var oldCertificatesAreHarmless = false
 
         func run() async throws {
             let id = try common.gateway(gateway)
@@ -88,7 +94,9 @@ struct AuthorityCommand: AsyncParsableCommand {
             let settings = try common.read()
             let desk = try common.desk(settings)
             let ticket = try await desk.makeTicket(
-                for: id, readmits: readmit, users: try settings.authority.users())
+                for: id, readmits: readmit, oldCertificatesAreHarmless: oldCertificatesAreHarmless,
+                users: try settings.authority.users())
+            let old = try await desk.store.endOfRevoked(id.description, at: desk.now())
             let full = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
             do { try PrivateFile.write(Array((ticket.document.text + "\n").utf8), to: full) } catch {
                 throw Problem("cannot_create", .cannotCreate, "cannot write \(error.path): \(error.reason)")
@@ -99,10 +107,16 @@ struct AuthorityCommand: AsyncParsableCommand {
                         "gateway": .string(id.description), "token_file": .string(path),
                         "url": .string(ticket.url), "authority_sha256": .string(ticket.fingerprint),
                         "expires": .string(ticket.expires.description),
+                        "revoked_certificates_good_until": .optional(old?.description),
                     ]).text)
             } else {
                 Output.data("\(path): good once, until \(ticket.expires). Carry it to the gateway, and there:")
                 Output.data("  healthrelay fleet enrol --token-file \(path)")
+                if let old {
+                    Output.data(
+                        "revoked certificates of \(id) are good until \(old): brokers must read the revocation "
+                            + "list, or nobody else may have their keys")
+                }
             }
         }
     }

@@ -73,13 +73,19 @@ extension Problem {
             case .absent: (.noInput, "make one with `healthrelay-collector ca init`")
             case .present: (.cannotCreate, nil)
             case .revoked: (.notPermitted, "`ca token --readmit` lets it come back")
+            case .revokedCertificateGood:
+                (
+                    .notPermitted,
+                    "choose another id, or wait until then; --old-certificates-are-harmless if nobody else has the "
+                        + "gateway's keys, or the brokers read the revocation list"
+                )
             case .noSuchGateway: (.noInput, "see `healthrelay-collector ca list`")
             case .nameTaken: (.usage, "choose another id")
             case .broker: (.unavailable, nil)
             case .store: (.inputOutput, nil)
             case .unusableFile, .authorityNotValid: (.configuration, nil)
             case .unknownToken, .tokenExpired, .tokenUsed, .otherGateway, .unknownCertificate, .badRequest,
-                .keyUnsupported, .notProven, .keyUsed:
+                .keyUnsupported, .notProven, .keyUsed, .tooManyCertificates:
                 (.badData, nil)
             }
         self.init(error.code, status, error.description, hint: hint)

@@ -77,7 +77,12 @@ struct Gateways: AsyncParsableCommand {
 struct Aside: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "aside",
-        abstract: "List the documents of the queue that couldn't be taken, the newest first.")
+        abstract: "List the documents of the queue that couldn't be taken, the newest first.",
+        discussion: """
+            Of one gateway \(AsideDocument.mostOfGateway) documents and \
+            \(AsideDocument.mostBytesOfGateway / 1_000_000) MB are kept. A line with \(AsideDocument.full) says how \
+            many more came.
+            """)
 
     @OptionGroup var common: CommonOptions
     @Option(help: "How many at most.") var limit = 100
@@ -95,7 +100,7 @@ struct Aside: AsyncParsableCommand {
                                 "received": .string(document.received.description),
                                 "gateway": .string(document.gateway), "reason": .string(document.reason),
                                 "words": .string(document.words), "bytes": .integer(Int64(document.bytes)),
-                                "sha256": .string(document.digest),
+                                "sha256": .optional(document.digest.isEmpty ? nil : document.digest),
                             ])
                         })
                 ]).text)

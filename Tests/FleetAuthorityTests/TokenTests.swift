@@ -164,6 +164,80 @@ import X509
         #expect(lines[0].hasPrefix("gw-0001  enrolled, certificate until") && lines[0].hasSuffix("broker: pending"))
     }
 
+    @Test("a gateway whose revoked certificate a broker would let in again gets no token until that has ended")
+    func readmission() async throws {
+        let fixture = try AuthorityFixture()
+        let answer = try await fixture.enrol(P256.Signing.PrivateKey())
+        let until = try Certificate(pemEncoded: answer.certificate).notValidAfter.moment
+        // What `ca run` notes when the broker has a user for the gateway, and none any more.
+        try await fixture.desk.store.settle("gw-0001", isWanted: true, error: nil)
+        let database = URL(fileURLWithPath: fixture.folder + "/authority.sqlite")
+        let copy = try Data(contentsOf: database)
+        _ = try await fixture.desk.revoke(Self.gateway)
+        try await fixture.desk.store.settle("gw-0001", isWanted: false, error: nil)
+        let end = until.advanced(bySeconds: 86_400)
+        let refusal = AuthorityError.revokedCertificateGood(gateway: "gw-0001", until: end)
+        await #expect(throws: refusal) { try await fixture.desk.makeTicket(for: Self.gateway, readmits: true) }
+        let refused = try #require(try await fixture.desk.store.gateways(at: fixture.now).first)
+        #expect(refused.revoked == fixture.now && refused.tokenUntil == nil)
+        // Without --readmit that is what is said, whatever else is declared.
+        await #expect(throws: AuthorityError.revoked(gateway: "gw-0001", since: fixture.now)) {
+            try await fixture.desk.makeTicket(for: Self.gateway, oldCertificatesAreHarmless: true)
+        }
+        _ = try await fixture.desk.makeTicket(for: Self.gateway, readmits: true, oldCertificatesAreHarmless: true)
+
+        // A database from before the revocation knows of it from the list.
+        try copy.write(to: database)
+        let restored = try fixture.other()
+        try await restored.refreshList()
+        await #expect(throws: refusal) { try await restored.makeTicket(for: Self.gateway) }
+        #expect(try await restored.store.endOfRevoked("gw-0001", at: fixture.now) == end)
+        fixture.advance(end.seconds - fixture.now.seconds)
+        _ = try await restored.makeTicket(for: Self.gateway)
+        #expect(try await restored.store.endOfRevoked("gw-0001", at: fixture.now) == nil)
+    }
+
+    @Test("a broker is told of revoked gateways first")
+    func revokedFirst() async throws {
+        let fixture = try AuthorityFixture()
+        for name in ["gw-1", "gw-2", "gw-3"] {
+            _ = try await fixture.enrol(P256.Signing.PrivateKey(), gateway: gatewayID(name))
+        }
+        _ = try await fixture.desk.revoke(gatewayID("gw-3"))
+        let nobody = BrokerUsers(.init(url: "http://127.0.0.1:9", user: "u", password: "p"))
+        #expect(try await fixture.desk.settle(nobody) == ["gw-3", "gw-1", "gw-2"])
+    }
+
+    @Test("a gateway that renews without end gets no more certificates than a list can name")
+    func manyCertificates() async throws {
+        let fixture = try AuthorityFixture()
+        let first = try Certificate(pemEncoded: try await fixture.enrol(P256.Signing.PrivateKey()).certificate)
+        func renew(_ key: P256.Signing.PrivateKey) async throws -> EnrolmentAnswer {
+            let wanted = EnrolmentRequest(
+                gateway: Self.gateway, token: nil, request: try AuthorityFixture.request(.init(key)))
+            return try await fixture.desk.renew(wanted, with: first)
+        }
+        let second = P256.Signing.PrivateKey()
+        let answer = try await renew(second)
+        for _ in 2..<AuthorityStore.mostCertificates { _ = try await renew(P256.Signing.PrivateKey()) }
+        await #expect(throws: AuthorityError.tooManyCertificates(gateway: "gw-0001")) {
+            try await renew(P256.Signing.PrivateKey())
+        }
+        // An answer that was lost may be fetched, and the operator may let the gateway enrol.
+        #expect(try await renew(second) == answer)
+        _ = try await fixture.enrol(P256.Signing.PrivateKey())
+        #expect(try await fixture.desk.revoke(Self.gateway) == AuthorityStore.mostCertificates + 1)
+    }
+
+    @Test("where no broker has a user for it, a revoked gateway may come back at once")
+    func readmissionWithoutBroker() async throws {
+        let fixture = try AuthorityFixture()
+        _ = try await fixture.enrol(P256.Signing.PrivateKey())
+        _ = try await fixture.desk.revoke(Self.gateway)
+        let ticket = try await fixture.desk.makeTicket(for: Self.gateway, readmits: true)
+        _ = try await fixture.desk.enrol(try request(ticket.token, P256.Signing.PrivateKey()))
+    }
+
     @Test("the list is written anew each day, and by nobody else's key")
     func lists() async throws {
         let (fixture, stranger) = (try AuthorityFixture(), try AuthorityFixture())

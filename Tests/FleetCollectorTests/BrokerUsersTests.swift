@@ -72,6 +72,19 @@ struct BrokerUsersTests {
             #expect(try await engine.users.holder(of: name) == .nobody)
             try await engine.users.remove(name)
         }
+        // The broker has no list of what was revoked: a stolen certificate would be let in with the user of another.
+        let stolen = try GatewayID("gw-stolen")
+        _ = try await engine.enrol(stolen, as: "stolen")
+        _ = try await engine.desk.revoke(stolen)
+        #expect(try await engine.desk.settle(engine.users) == [])
+        do {
+            _ = try await engine.desk.makeTicket(for: stolen, readmits: true, users: engine.users)
+            Issue.record("a token was made")
+        } catch { #expect(error.code == "revoked_certificate_good", "\(error)") }
+        #expect(try await engine.users.holder(of: "gw-stolen") == .nobody)
+        _ = try await engine.desk.makeTicket(
+            for: stolen, readmits: true, oldCertificatesAreHarmless: true, users: engine.users)
+
         // A broker that can't be asked lets no gateway have a name that may be another user's.
         let last = try GatewayID("gw-5")
         let nobody = BrokerUsers(.init(url: "http://127.0.0.1:9", user: "u", password: "p"))

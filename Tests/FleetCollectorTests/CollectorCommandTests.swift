@@ -92,6 +92,18 @@ import Testing
         #expect(!listed.output.contains("secret") && !listed.output.contains("\u{1b}"))
         #expect(try run("aside", "--limit", "1", "--json", in: directory).output.contains("\"gateway\":\"gw2\""))
         #expect(try !run("aside", "--limit", "1", "--json", in: directory).output.contains("\"gateway\":\"gw1\""))
+        // What is dropped of a gateway that sends too much is counted.
+        for last in 0..<UInt8(6) {
+            try await store.putAside(
+                AsideDocument(
+                    received: Instant(seconds: 1_800_000_002), gateway: "gw3", reason: "bad_document", words: "",
+                    octets: [UInt8](repeating: 120, count: 900_000) + [last]))
+        }
+        #expect(
+            try run("aside", in: directory).output.contains(
+                "gw3  aside_full  2 more documents of the gateway were not kept  1800002 bytes\n"))
+        let counted = try run("aside", "--limit", "1", "--json", in: directory).output
+        #expect(counted.contains("\"reason\":\"aside_full\"") && counted.contains("\"sha256\":null"))
         await store.close()
     }
 

@@ -77,6 +77,7 @@ import Testing
         let text = try await metrics(desk).text()
         for line in [
             #"documents_aside_total{reason="newer_schema"} 0"#, #"documents_refused_total{reason="bad_document"} 0"#,
+            #"documents_dropped_total{reason="newer_schema"} 0"#,
             #"documents_refused_total{reason="other_gateway"} 1"#, #"statuses_doubted_total{reason="clock_ahead"} 0"#,
             #"statuses_doubted_total{reason="same_id_twice"} 0"#, "revoked_certificates_total 0",
             "store_failures_total 0",

@@ -91,6 +91,25 @@ import Testing
         #expect(Set(aside.map(\.reason)) == ["bad_document", "other_gateway", "newer_schema"])
         #expect(aside.contains { $0.octets == Array("no document".utf8) && $0.gateway == "gw1" })
         #expect(try await desk.store.gateways().map(\.stored) == [12])
+
+        // A gateway that has filled its part of the disk is told the same, and what it sends isn't kept.
+        for (count, octet) in [(1_000_000, 1), (1_000_000, 2), (1_000_000, 3), (990_000, 4)] as [(Int, UInt8)] {
+            let isKept = try await desk.store.putAside(
+                AsideDocument(
+                    received: Instant(seconds: 1), gateway: "gw1", reason: "bad_document", words: "",
+                    octets: [UInt8](repeating: octet, count: count)))
+            #expect(isKept)
+        }
+        let before = desk.counters.current.aside
+        try await send(SampleBatch.octets("gw1", 5, ids: 0..<100, schema: 2))
+        try await send(SampleBatch.octets("gw1", 6, ids: 12..<13))
+        #expect(try await receipt(6)?.stored.count == 1)
+        #expect(try await receipt(5)?.failure?.code == "newer_schema")
+        #expect(desk.counters.current.dropped == ["newer_schema": 1] && desk.counters.current.aside == before)
+        let metrics = CollectorMetrics(store: desk.store, counters: desk.counters, silentAfterMinutes: 45)
+        #expect(
+            try await metrics.text().contains(
+                #"healthrelay_fleet_documents_dropped_total{reason="newer_schema"} 1"# + "\n"))
         #expect(reader.isConnected)
         work.cancel()
         _ = try? await work.value

@@ -222,6 +222,61 @@ import Testing
         await store.close()
     }
 
+    @Test(arguments: Kind.installed)
+    func ofAGatewayThatFillsTheDiskSoMuchIsKeptAndTheRestIsCounted(kind: Kind) async throws {
+        let store = try kind.store()
+        try await store.prepare()
+        func document(_ gateway: String, _ count: Int, last: UInt8, at second: Int64 = 0) -> AsideDocument {
+            AsideDocument(
+                received: Self.noon.advanced(bySeconds: second), gateway: gateway, reason: "newer_schema", words: "",
+                octets: [UInt8](repeating: 120, count: count - 1) + [last])
+        }
+        for last in 0..<UInt8(4) { #expect(try await store.putAside(document("gw1", 1_000_000, last: last))) }
+        #expect(try await !store.putAside(document("gw1", 30, last: 4)))
+        let counted = try #require(try await store.aside(limit: 1).first)
+        #expect(counted.reason == "aside_full" && counted.words == "1 more document of the gateway was not kept")
+        #expect(try await !store.putAside(document("gw1", 2_000_000, last: 5, at: 60)))
+        // One that is there already is kept, and so is another gateway's.
+        #expect(try await store.putAside(document("gw1", 1_000_000, last: 3)))
+        #expect(try await store.putAside(document("gw2", 30, last: 4)))
+        let newest = try await store.aside(limit: 2)
+        #expect(newest.map(\.gateway) == ["gw2", "gw1"] && newest.map(\.reason) == ["newer_schema", "aside_full"])
+        #expect(newest[1].words == "2 more documents of the gateway were not kept" && newest[1].octets.isEmpty)
+        #expect(newest[1].bytes == 2_000_030 && newest[1].received == Self.noon.advanced(bySeconds: 60))
+        #expect(newest[1].digest.isEmpty)
+        await store.close()
+    }
+
+    @Test func ofAGatewayThatSendsManySmallDocumentsAThousandAreKept() async throws {
+        let folder = Kind.folder()
+        let store = try SQLiteCentralStore(directory: folder)
+        try await store.prepare()
+        let file = try DatabaseQueue(path: folder + "/" + SQLiteCentralStore.fileName)
+        try await file.write { db in
+            // Those of the first schema have neither length nor digest.
+            try db.execute(
+                sql: """
+                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+                    INSERT INTO set_aside (received, gateway, reason, words, document)
+                    SELECT i, 'gw1', 'bad_document', '', x'01' FROM n
+                    """)
+        }
+        try file.close()
+        func document(_ octet: UInt8) -> AsideDocument {
+            AsideDocument(received: Self.noon, gateway: "gw1", reason: "bad_document", words: "", octets: [octet])
+        }
+        #expect(try await store.putAside(document(2)))
+        #expect(try await !store.putAside(document(3)))
+        #expect(try await !store.putAside(document(4)))
+        #expect(try await store.aside(limit: 2000).count == 1001)
+        // There is room again after the operator's command.
+        let emptied = try DatabaseQueue(path: folder + "/" + SQLiteCentralStore.fileName)
+        try await emptied.write { try $0.execute(sql: "DELETE FROM set_aside WHERE received < 500") }
+        try emptied.close()
+        #expect(try await store.putAside(document(3)))
+        await store.close()
+    }
+
     @Test(arguments: Kind.installed) func preparingAgainChangesNothing(kind: Kind) async throws {
         let store = try kind.store()
         try await store.prepare()

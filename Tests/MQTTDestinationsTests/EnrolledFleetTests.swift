@@ -89,8 +89,17 @@ struct EnrolledFleetTests {
             try await until { try await fixture.count("waiting") == 3 }
             #expect(try await fixture.count("delivered") == 5)
 
-            // With another certificate it delivers what has waited.
-            let second = try await engine.enrol(gateway, as: "second", readmits: true)
+            // The broker doesn't know that the certificate was revoked, and would let it in beside another one.
+            await #expect {
+                try await engine.enrol(gateway, as: "early", readmits: true)
+            } throws: { error in
+                (error as? AuthorityError)?.code == "revoked_certificate_good"
+            }
+            #expect(try await engine.users.holder(of: gateway.description) == .nobody)
+
+            // Nobody else has its key: with another certificate it delivers what has waited.
+            let second = try await engine.enrol(
+                gateway, as: "second", readmits: true, oldCertificatesAreHarmless: true)
             credentials.replace(with: second)
             await worker.forgetFailures()
             try await until { try await fixture.count("delivered") == 8 }

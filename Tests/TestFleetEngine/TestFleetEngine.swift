@@ -76,8 +76,12 @@ package final class TestFleetEngine: Sendable {
     }
 
     /// Enrols a gateway, and has the broker know it.
-    package func enrol(_ gateway: GatewayID, as name: String, readmits: Bool = false) async throws -> FleetIdentity {
-        let (key, ticket) = (P256.Signing.PrivateKey(), try await desk.makeTicket(for: gateway, readmits: readmits))
+    package func enrol(
+        _ gateway: GatewayID, as name: String, readmits: Bool = false, oldCertificatesAreHarmless: Bool = false
+    ) async throws -> FleetIdentity {
+        let key = P256.Signing.PrivateKey()
+        let ticket = try await desk.makeTicket(
+            for: gateway, readmits: readmits, oldCertificatesAreHarmless: oldCertificatesAreHarmless)
         let request = try CertificateSigningRequest(
             version: .v1, subject: try DistinguishedName { CommonName("x") }, privateKey: .init(key),
             attributes: .init(), signatureAlgorithm: .ecdsaWithSHA256)
