@@ -88,6 +88,8 @@ extension BlueZPeripheral {
         forget(path, wire)
     }
 
+    func keepNotifying() { session?.keepsNotifying = true }
+
     func nextValues(within timeout: Duration) async throws -> ValueBurst {
         guard let session else { return .disconnected }
         if session.isLost { throw RadioError.lost }

@@ -15,6 +15,8 @@ actor BlueZPeripheral: Peripheral {
         var readySince = ContinuousClock.now
         /// The objects that notifications were asked of, and the daemon may keep asking.
         var subscribed: [String] = []
+        /// They are not stopped before the link has gone.
+        var keepsNotifying = false
         var hasGone = false
         /// The service left with it.
         var isLost = false
@@ -90,11 +92,18 @@ actor BlueZPeripheral: Peripheral {
             guard (try? await wire.open()) != nil else { return }
         }
         defer { wire.subscription.close() }
-        for path in (session?.subscribed ?? []).reversed() { await Self.stopNotify(path, wire) }
+        let subscribed = (session?.subscribed ?? []).reversed()
+        let endsFirst = session?.keepsNotifying ?? false
+        if !endsFirst { for path in subscribed { await Self.stopNotify(path, wire) } }
         let left = wire.subscription.drain().count { if case .value = $0 { true } else { false } }
         if left > 0 {
             context.logger.notice("values came that nobody took", metadata: ["values": "\(left)"])
         }
+        await endLink(wire)
+        if endsFirst { for path in subscribed { await Self.stopNotify(path, wire) } }
+    }
+
+    private func endLink(_ wire: PeripheralWire) async {
         guard (try? await wire.look()) != nil, wire.link.isConnected else { return }
         do {
             _ = try await wire.service.connection.call(

@@ -30,7 +30,8 @@ public final class BlueZRadio: Radio {
     }
 
     init(adapter: String?, bus: DBusAddress, limits: RadioLimits, rfkill: RFKill, logger: Logger) {
-        let link = ServiceLink(address: bus, wantedAdapter: adapter, rfkill: rfkill, logger: logger)
+        let link = ServiceLink(
+            address: bus, wantedAdapter: adapter, rfkill: rfkill, limits: limits, logger: logger)
         context = RadioContext(link: link, limits: limits, logger: logger)
     }
 
@@ -172,6 +173,27 @@ public final class BlueZRadio: Radio {
     /// The bond with a device: see `Radio.bond(with:)`.
     public func bond(with address: DeviceAddress) async throws -> Bond? {
         try await bonded(address, try await context.link.usableAdapter())?.bond
+    }
+
+    /// What other adapters may have bonds with: see `Radio.bondedElsewhere(among:)`.
+    public func bondedElsewhere(among addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
+        let (link, logger) = (context.link, context.logger)
+        let usable = try await link.usableAdapter()
+        // Nobody can say which bonds an adapter has that is gone.
+        guard await link.hasHome else { return addresses }
+        var found: Set<DeviceAddress> = []
+        for other in await link.adapters.keys where other != usable.adapter.path {
+            do throws(DBusError) {
+                let objects = try await ManagedObjects.of(usable.service.connection, .children(of: other))
+                for (path, properties) in objects.with(BlueZName.device) {
+                    let device = DeviceObject(path: path, properties, logger: logger)
+                    if device.isBonded, let address = device.address { found.insert(address) }
+                }
+            } catch {
+                throw error.radioError
+            }
+        }
+        return found.intersection(addresses)
     }
 
     /// Devices connecting and disconnecting: see `Radio.connectionChanges(_:)`.

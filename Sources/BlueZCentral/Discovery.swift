@@ -7,6 +7,8 @@ import Logging
 ///
 /// BlueZ ties discovery to the connection, so that it is counted here: the first listener starts it, the last stops it.
 /// A connection attempt holds it meanwhile, for the two disturb each other (`InProgress`, `le-connection-abort-by-local`).
+/// Where it does not begin again afterwards, it is tried again until it does: a gateway that no longer listens looks like
+/// one with nothing to hear.
 actor Discovery {
     /// How often, and at what distance, discovery is tried to begin while something else is in progress: for 16 s, for
     /// the kernel goes on for ten with what a service that was killed had begun.
@@ -16,6 +18,7 @@ actor Discovery {
     private static let doubtfulAttempts = 10
 
     private let link: ServiceLink
+    private let limits: RadioLimits
     private let logger: Logger
     private let turn = Turn()
     private(set) var listeners = 0
@@ -26,9 +29,14 @@ actor Discovery {
 
     private var listened: Duration = .zero
     private var listeningSince: ContinuousClock.Instant?
+    /// Settles again later. There is none while nobody listens.
+    private var timer: Task<Void, Never>?
+    /// How often in a row discovery could not begin.
+    private var failures = 0
 
-    init(link: ServiceLink, logger: Logger) {
+    init(link: ServiceLink, limits: RadioLimits, logger: Logger) {
         self.link = link
+        self.limits = limits
         self.logger = logger
     }
 
@@ -71,14 +79,9 @@ actor Discovery {
     /// Is silent while the body runs.
     func hold<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
         await hold()
-        do {
-            let result = try await body()
-            await release()
-            return result
-        } catch {
-            await release()
-            throw error
-        }
+        // Nobody waits for discovery: a device that has just been connected may send, or leave, meanwhile.
+        defer { release() }
+        return try await body()
     }
 
     /// Is silent until ``release()``.
@@ -87,11 +90,10 @@ actor Discovery {
         await shieldedFromCancellation { try? await self.settle() }
     }
 
-    /// Listens again, where somebody wants it and nobody else holds it.
-    func release() async {
+    /// Listens again soon, where somebody wants it and nobody else holds it.
+    func release() {
         holds -= 1
-        // A listener notices by itself that its adapter can be used no longer.
-        await shieldedFromCancellation { try? await self.settle() }
+        Task { await settleOrTryAgain() }
     }
 
     /// Begins again where discovery ended without our doing (a controller that was reset).
@@ -102,18 +104,51 @@ actor Discovery {
         guard self.running != nil, holds == 0 else { return }
         logger.debug("discovery ended by itself")
         deafen()
-        await shieldedFromCancellation { try? await self.settle() }
+        await settleOrTryAgain()
+    }
+
+    private var isWanted: Bool { listeners > 0 && holds == 0 }
+
+    /// Whether discovery has run for so long that it begins anew: an adapter can fall silent without telling
+    /// (bluez issues 367, 572, 1126 and 1554).
+    private var isStale: Bool {
+        listeningSince.map { $0.duration(to: .now) >= limits.listening } ?? false
     }
 
     private func settle() async throws {
         try await turn.take {
-            let isWanted = listeners > 0 && holds == 0
+            defer { settleLater() }
             if let running, await !link.isRunning(running.service) { deafen() }
-            if isWanted, running == nil {
-                try await start()
-            } else if !isWanted, let running {
-                await stop(running)
-            }
+            if let running, await link.isSuperseded(running) || !isWanted || isStale { await stop(running) }
+            guard isWanted, running == nil else { return }
+            failures += 1
+            try await start()
+            failures = 0
+        }
+    }
+
+    /// Settles; what fails is tried again later. A listener notices by itself that its adapter can be used no longer.
+    private func settleOrTryAgain() async {
+        do {
+            try await shieldedFromCancellation { try await self.settle() }
+        } catch {
+            logger.debug("discovery could not begin", metadata: ["error": "\(error)"])
+            if failures == 2 { logger.notice("discovery does not begin; it is tried until it does") }
+        }
+    }
+
+    /// Settles again when discovery that could not begin is to be tried again, or what runs is to begin anew.
+    private func settleLater() {
+        timer?.cancel()
+        timer = nil
+        guard isWanted else { return }
+        let pauses = limits.listenAgain
+        let pause =
+            listeningSince.map { limits.listening - $0.duration(to: .now) }
+            ?? pauses[min(max(failures - 1, 0), pauses.count - 1)]
+        timer = Task { [weak self] in
+            guard (try? await Task.sleep(for: pause)) != nil else { return }
+            await self?.settleOrTryAgain()
         }
     }
 

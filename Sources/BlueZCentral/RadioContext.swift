@@ -29,7 +29,7 @@ final class RadioContext: Sendable {
         self.link = link
         self.limits = limits
         self.logger = logger
-        discovery = Discovery(link: link, logger: logger)
+        discovery = Discovery(link: link, limits: limits, logger: logger)
     }
 
     deinit {
@@ -79,4 +79,11 @@ struct RadioLimits: Sendable {
     var farewell: Duration = .seconds(1)
     /// A private address becoming an identity address, after pairing.
     var identity: Duration = .seconds(3)
+    /// Before discovery is tried again that could not begin; the last from then on.
+    var listenAgain: [Duration] = [.seconds(5), .seconds(15), .seconds(30)]
+    /// How long discovery runs until it begins anew.
+    var listening: Duration = .seconds(30 * 60)
+    /// Before a service that did not answer is looked at again; it doubles up to the longest.
+    var look: Duration = .seconds(5)
+    var longestLook: Duration = .seconds(30)
 }

@@ -18,8 +18,9 @@ extension ServiceLink {
     /// - Throws: ``RadioError``: why there is none.
     func usableAdapter(trying: Bool = true) async throws -> UsableAdapter {
         let service = try await service(trying: trying)
+        if home == nil, candidates.count > 1 { await noteBonds(service) }
         var adapter = choose()
-        if adapter == nil {
+        if adapter.map({ isHome($0) }) != true {
             await awaitAdapter()
             adapter = choose()
         }
@@ -27,9 +28,16 @@ extension ServiceLink {
             guard isRunning(service) else { throw RadioError.lost }
             throw RadioError.noAdapter(wantedAdapter)
         }
+        if adapter.path != chosen, !isHome(adapter) {
+            logger.warning(
+                "another Bluetooth adapter is used until the one with the bonds is back",
+                metadata: ["adapter": "\(adapter.name)"])
+        }
         chosen = adapter.path
-        if adapter.isPowered { return UsableAdapter(service: service, adapter: adapter) }
-        return try await powering.take { try await switchOn(adapter.path, service) }
+        var usable = UsableAdapter(service: service, adapter: adapter)
+        if !adapter.isPowered { usable = try await powering.take { try await switchOn(adapter.path, service) } }
+        home = home ?? usable.adapter.address
+        return usable
     }
 
     /// Why an adapter that was used can be used no longer; nil while it can.
@@ -38,15 +46,49 @@ extension ServiceLink {
         guard let adapter = adapters[usable.adapter.path] else {
             return .noAdapter(wantedAdapter)
         }
-        return adapter.isPowered ? nil : whyOff(adapter)
+        guard adapter.isPowered else { return whyOff(adapter) }
+        return isSuperseded(usable) ? .lost : nil
+    }
+
+    /// Whether the adapter that was used first, and is used whenever it can be, has come back in this one's place.
+    func isSuperseded(_ usable: UsableAdapter) -> Bool {
+        guard let home, usable.adapter.address != home else { return false }
+        return choose()?.address == home
+    }
+
+    /// Whether the adapter that was used first is there, on or off.
+    var hasHome: Bool { adapters.values.contains { isHome($0) } }
+
+    /// Whether it is the adapter that was used first; any is where none was.
+    private func isHome(_ adapter: AdapterObject) -> Bool { home == nil || adapter.address == home }
+
+    private var candidates: [AdapterObject] {
+        adapters.values.filter { adapter in wantedAdapter.map { adapter.isNamed($0) } ?? true }
     }
 
     private func choose() -> AdapterObject? {
-        let candidates = adapters.values.filter { adapter in wantedAdapter.map { adapter.isNamed($0) } ?? true }
+        let candidates = candidates
         let usable = candidates.filter(\.isPowered)
         let preferred = usable.isEmpty ? candidates : usable
+        if let home, let adapter = preferred.first(where: { $0.address == home }) { return adapter }
         if let chosen, let adapter = preferred.first(where: { $0.path == chosen }) { return adapter }
-        return preferred.min { ($0.number, $0.path) < ($1.number, $1.path) }
+        func rank(_ adapter: AdapterObject) -> (Int, Int, String) {
+            (bonding.contains(adapter.path) ? 0 : 1, adapter.number, adapter.path)
+        }
+        return preferred.min { rank($0) < rank($1) }
+    }
+
+    /// Notes which of several adapters have bonds: the kernel may number them otherwise at each boot.
+    private func noteBonds(_ service: Service) async {
+        var found: Set<String> = []
+        for path in adapters.keys {
+            let objects = try? await ManagedObjects.of(service.connection, .children(of: path))
+            let devices = objects?.with(BlueZName.device) ?? []
+            if devices.contains(where: { DeviceObject(path: $0.path, $0.properties, logger: logger).isBonded }) {
+                found.insert(path)
+            }
+        }
+        bonding = found
     }
 
     /// A service that has just begun tells its adapters one by one.
@@ -63,7 +105,7 @@ extension ServiceLink {
         limit.cancel()
     }
 
-    private var hasAdapter: Bool { choose() != nil }
+    private var hasAdapter: Bool { choose().map { isHome($0) } == true }
 
     private func switchOn(_ path: String, _ service: Service) async throws -> UsableAdapter {
         guard let adapter = adapters[path] else { throw RadioError.noAdapter(wantedAdapter) }

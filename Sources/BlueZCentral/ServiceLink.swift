@@ -34,8 +34,12 @@ actor ServiceLink {
     let logger: Logger
     /// The adapters of the running service by their paths.
     var adapters: [String: AdapterObject] = [:]
-    /// The adapter in use; it stays in use while it can be.
+    /// The adapter in use; it stays in use while it can be, and the one that was used first can't.
     var chosen: String?
+    /// The address of the adapter that was used first: the bonds are there, so it is used whenever it can be.
+    var home: DeviceAddress?
+    /// The adapters that had bonds when one was to be chosen among several.
+    var bonding: Set<String> = []
     /// Adapters that have been on, or that it was tried to switch on: no second time.
     var switchedOn: Set<String> = []
     let wantedAdapter: String?
@@ -44,19 +48,25 @@ actor ServiceLink {
     /// How often discovery has ended on each adapter.
     nonisolated let discoveryEnds = DiscoveryEnds()
 
+    private let limits: RadioLimits
     private let address: DBusAddress
     private var state = State.starting
     private var incarnations = 0
     private(set) var runningSince: ContinuousClock.Instant = .now
     private let loading = Turn()
+    /// Looks once more at a service that is there and did not answer.
+    private var nextLook: Task<Void, Never>?
+    private var lookPause: Duration
     private var supervisor: Task<Void, Never>?
     private var connection: DBusConnection?
     private var pause: Task<Void, Never>?
     private var settling: [CheckedContinuation<Void, Never>] = []
     private let observers = Broadcaster<Void>()
 
-    init(address: DBusAddress, wantedAdapter: String?, rfkill: RFKill, logger: Logger) {
+    init(address: DBusAddress, wantedAdapter: String?, rfkill: RFKill, limits: RadioLimits, logger: Logger) {
         self.address = address
+        self.limits = limits
+        lookPause = limits.look
         self.wantedAdapter = wantedAdapter
         self.rfkill = rfkill
         self.logger = logger
@@ -110,6 +120,7 @@ actor ServiceLink {
         adapters = [:]
         supervisor?.cancel()
         pause?.cancel()
+        nextLook?.cancel()
         finishSettling()
         observers.close()
         if let connection { await connection.close() }
@@ -205,9 +216,11 @@ actor ServiceLink {
         switch event {
         case .owner(""):
             logger.warning("the Bluetooth service has left the bus")
+            nextLook?.cancel()
             become(.unusable(.noService))
         case .owner: await load(connection)
         case .added(let path, let properties):
+            if case .unusable = state { return await load(connection) }
             adapters[path] = AdapterObject(path: path, properties, logger: logger)
             switchedOn.remove(path)
             noteSwitchedOn()
@@ -241,10 +254,35 @@ actor ServiceLink {
             begin(connection, owner: owner ?? "")
         } catch {
             become(.unusable((error.radioError as? RadioError) ?? .lost))
+            if Self.mayPass(error) { lookLater(connection) }
+        }
+    }
+
+    /// Whether a service that could not be looked at may answer later without telling so. One that is not there tells when
+    /// it comes.
+    private static func mayPass(_ error: DBusError) -> Bool {
+        switch error {
+        case .timedOut, .unexpectedReply: true
+        case .remote: RemoteError(error)?.isWithoutService == false
+        case .cannotConnect, .disconnected, .cancelled, .invalidArgument: false
+        }
+    }
+
+    /// Looks once more after a pause, which grows: nobody else may ask for a long time.
+    private func lookLater(_ connection: DBusConnection) {
+        let pause = lookPause
+        lookPause = min(pause * 2, limits.longestLook)
+        nextLook?.cancel()
+        nextLook = Task {
+            guard (try? await Task.sleep(for: pause)) != nil else { return }
+            guard case .unusable = state, self.connection === connection else { return }
+            await load(connection)
         }
     }
 
     private func begin(_ connection: DBusConnection, owner: String) {
+        nextLook?.cancel()
+        lookPause = limits.look
         if case .running(let service) = state, service.owner == owner, service.connection === connection {
             noteSwitchedOn()
             return tellChange()

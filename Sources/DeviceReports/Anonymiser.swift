@@ -107,11 +107,12 @@ public struct Anonymiser {
         var (replacements, taken): ([Value: Replacement], Set<Value>) = ([:], [])
         var last: [BluetoothUUID: [UInt8]] = [:]
         var withheld: [BluetoothUUID: Withheld] = [:]
+        var weighings = Weighings()
         for (place, step) in exchange.steps.enumerated() {
             guard let handle = step.action.handle, let octets = step.action.octets, !octets.isEmpty else { continue }
             let uuid = exchange.characteristic(handle)?.uuid ?? BluetoothUUID(high: 0, low: UInt64(handle))
             let value = Value(uuid: uuid, octets: octets)
-            let other: Replacement
+            var other: Replacement
             if let found = ofMakers[place] {
                 other = Replacement(octets: found, isUnderstood: true)
             } else if let found = replacements[value], last[uuid] == octets || !Self.live.contains(uuid) {
@@ -129,6 +130,11 @@ public struct Anonymiser {
                 for _ in 0..<16 where taken.contains(Value(uuid: uuid, octets: found.octets)) { found = another() }
                 taken.insert(Value(uuid: uuid, octets: found.octets))
                 (other, replacements[value]) = (found, found)
+            }
+            let matched = weighings.matched(other.octets, with: octets, of: uuid)
+            if matched != other.octets {
+                other = Replacement(octets: matched, isUnderstood: other.isUnderstood)
+                replacements[value] = other
             }
             last[uuid] = octets
             if !other.isUnderstood {

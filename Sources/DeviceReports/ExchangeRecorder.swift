@@ -141,6 +141,9 @@ package struct RecordedRadio: Radio {
     }
     package func bonds() async throws -> [Bond] { try await radio.bonds() }
     package func bond(with address: DeviceAddress) async throws -> Bond? { try await radio.bond(with: address) }
+    package func bondedElsewhere(among addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
+        try await radio.bondedElsewhere(among: addresses)
+    }
     package func connectionChanges(
         _ addresses: Set<DeviceAddress>
     ) -> AsyncThrowingStream<ConnectionChange, any Error> {
@@ -268,6 +271,8 @@ private final class RecordedPeripheral: Peripheral {
         try await other.stopNotifying(characteristic)
         add(.disable(characteristic.valueHandle))
     }
+
+    func keepNotifying() async { await other.keepNotifying() }
 
     func nextValues(within timeout: Duration) async throws -> ValueBurst {
         let burst = try await other.nextValues(within: timeout)

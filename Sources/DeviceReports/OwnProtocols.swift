@@ -128,6 +128,8 @@ struct OwnProtocols {
 
     private mutating func microlifeAnswer(_ frame: MicrolifeFrame) -> MicrolifeFrame {
         let (data, head, length) = (frame.data, 37, 10)
+        // What stands where is known of the present generation alone.
+        guard frame.side == 0x3A else { return frame.replacing(data.map { _ in 0 }) }
         guard frame.command == 0x00, data.count >= head else {
             // The number of users is all that is known to be the model's.
             return frame.replacing(data.enumerated().map { [0, 49].contains($0) && data.count > 49 ? $1 : 0 })

@@ -115,9 +115,10 @@ extension LibreMemory {
             var resolved = ResolvedTime(instant: nil, basis: .unknown)
             if let time, let scannedAt { resolved = time.resolve(facts, scannedAt: scannedAt) }
             let isWon = facts.source == .trend && won.contains(facts.minute)
+            let isUndated = scannedAt != nil && resolved.instant == nil
             return Reading(
                 id: id, record: record, device: device, time: resolved, person: person,
-                excluded: record.exclusion ?? (isWon ? .superseded : nil),
+                excluded: record.exclusion ?? (isUndated ? .noTime : isWon ? .superseded : nil),
                 receivedAt: scannedAt ?? Instant(seconds: 0))
         }
     }

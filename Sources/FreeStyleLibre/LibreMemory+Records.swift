@@ -78,10 +78,13 @@ extension LibreMemory {
 
     /// The records as meters' records are, in the same order.
     public var records: [Record] {
-        let state = state
+        guard let age = ageMinutes else { return [] }
+        // One that has shut down because it failed still says so.
+        let state: SensorState? = self.state == .shutDown && hasFailureNoted ? .failure : self.state
+        let life = maximumLifeMinutes
         var records: [Record] = []
         records.reserveCapacity(Self.trendSlots + Self.historySlots)
-        forEachRecord { records.append($0.record(inState: state)) }
+        forEachRecord { records.append($0.record(inState: state, atAge: age, ofLife: life)) }
         return records
     }
 

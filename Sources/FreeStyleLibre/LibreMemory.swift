@@ -88,6 +88,9 @@ public struct LibreMemory: Sendable, Hashable {
         return SensorFailure(code: octets[6], ageMinutes: age == 0 ? nil : age)
     }
 
+    /// Whether a failure is noted, whatever the state; false where the header's CRC is wrong.
+    var hasFailureNoted: Bool { isHeaderRight && octets[6...8].contains { $0 != 0 } }
+
     /// Minutes since the sensor was started; nil where the body's CRC is wrong.
     public var ageMinutes: UInt16? { isBodyRight ? word(at: 316) : nil }
 

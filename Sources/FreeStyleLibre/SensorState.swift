@@ -4,7 +4,7 @@ public enum SensorState: Sendable, Hashable {
     /// The first hour: its values are not yet right.
     case warmingUp
     case active
-    /// Over its life; it goes on measuring for half a day.
+    /// Over its life. Public projects report that its memory stands still for the half day until it shuts down.
     case expired
     /// It measures no more.
     case shutDown
@@ -40,11 +40,11 @@ public enum SensorState: Sendable, Hashable {
         }
     }
 
-    /// Whether the sensor measures, so that its age goes on.
+    /// Whether the sensor measures, so that its age certainly goes on.
     public var isRunning: Bool {
         switch self {
-        case .warmingUp, .active, .expired: true
-        case .notActivated, .shutDown, .failure, .unknown: false
+        case .warmingUp, .active: true
+        case .notActivated, .expired, .shutDown, .failure, .unknown: false
         }
     }
 

@@ -164,20 +164,31 @@ public protocol Peripheral: Sendable {
     /// Disables them again. What came until then can still be taken, with ``nextValues(within:)``, until the disconnect.
     func stopNotifying(_ characteristic: Characteristic) async throws
 
+    /// Leaves enabled what notifies until the link has gone: ``disconnect()`` then drops it here, and the device is not
+    /// told.
+    ///
+    /// For a device that sends nothing unasked, and may take the end of its notifications for the end of the bond. Does
+    /// nothing by default: ``disconnect()`` stops what notifies.
+    func keepNotifying() async
+
     /// The next values of all characteristics that notify, at most after `timeout` of silence; with a `timeout` of zero,
     /// what has come by now.
     ///
     /// The end of the link is told after every value that came before it.
     func nextValues(within timeout: Duration) async throws -> ValueBurst
 
-    /// Stops what still notifies and disconnects; does nothing where the peripheral has gone already. Returns when the
-    /// link is gone, also where the task is cancelled. Values that nobody took are lost.
+    /// Stops what still notifies and disconnects, or the other way round after ``keepNotifying()``; does nothing where the
+    /// peripheral has gone already. Returns when the link is gone, also where the task is cancelled. Values that nobody
+    /// took are lost.
     func disconnect() async
 }
 
 extension Peripheral {
     /// The device itself.
     public var answerSource: AnswerSource { .device }
+
+    /// Does nothing.
+    public func keepNotifying() async {}
 }
 
 /// The client's side of a Bluetooth radio, or a capture that stands for one.

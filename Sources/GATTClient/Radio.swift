@@ -65,6 +65,10 @@ public protocol Radio: Central {
     /// - Parameter address: the device's address; only its 48 bits are compared.
     func bond(with address: DeviceAddress) async throws -> Bond?
 
+    /// The devices among these that another adapter may have a bond with, one that is there or one that was used and is
+    /// gone: that this radio has none now does not mean that there is none. Empty by default.
+    func bondedElsewhere(among addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress>
+
     /// Devices connecting and disconnecting, whoever caused it: first how each of these stands, then each change.
     func connectionChanges(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<ConnectionChange, any Error>
 }
@@ -75,6 +79,9 @@ extension Radio {
         let bonds = try await bonds()
         return bonds.first { $0.address == address } ?? bonds.first { $0.address.bits == address.bits }
     }
+
+    /// None: there is one adapter.
+    public func bondedElsewhere(among addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> { [] }
 }
 
 /// The state of the adapter a radio uses.

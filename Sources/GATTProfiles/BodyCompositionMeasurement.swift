@@ -88,6 +88,25 @@ public struct BodyCompositionMeasurement: CharacteristicCoding {
         return whole
     }
 
+    /// Completes a measurement with the time and the user of the weight of the same weighing, where it has none itself.
+    ///
+    /// Many scales send both with the weight alone.
+    ///
+    /// - Parameter weight: a weight that was sent beside it.
+    /// - Returns: the measurement; `nil` if the weight is of another weighing, because it has another time, user or weight.
+    public func completed(by weight: WeightMeasurement) -> BodyCompositionMeasurement? {
+        func agree<Value: Equatable>(_ ours: Value?, _ theirs: Value?) -> Bool {
+            ours == nil || theirs == nil || ours == theirs
+        }
+        let ownWeight = isImperial == weight.isImperial ? fields[.weight] : nil
+        guard agree(timeStamp, weight.timeStamp), agree(userID, weight.userID), agree(ownWeight, weight.rawWeight)
+        else { return nil }
+        var whole = self
+        whole.timeStamp = timeStamp ?? weight.timeStamp
+        whole.userID = userID ?? weight.userID
+        return whole
+    }
+
     /// Reads a measurement.
     public init(decoding octets: RawSpan) throws(MalformedFrame) {
         var cursor = OctetCursor("Body Composition Measurement (2A9C)")
@@ -120,7 +139,7 @@ public struct BodyCompositionMeasurement: CharacteristicCoding {
 }
 
 extension FrameFormat {
-    /// A packet of a Body Composition Measurement (2A9C) that came in two, as it came. The measurement stands in another
-    /// frame.
+    /// A packet of a Body Composition Measurement (2A9C) that came in two, or a measurement whose time and user came with
+    /// its weight, as it came. The whole measurement stands in another frame.
     public static let bodyCompositionPart = FrameFormat(rawValue: 0x1_0080)
 }

@@ -55,6 +55,9 @@ public struct PulseOximeterStatus: Sendable, Hashable {
         setBitNames((measurement ?? 0) >> 5, Self.measurementNames) + setBitNames(device ?? 0, Self.deviceNames)
     }
 
+    /// Whether the oximeter says that it has sent the measurement from its memory: data from measurement storage 9.
+    public var isFromStorage: Bool { (measurement ?? 0) & 0b10_0000_0000 != 0 }
+
     /// Whether the number is no value of a person: invalid, unavailable, or made for a demonstration or a test.
     public var saysNoValue: Bool {
         // Demonstration 10, testing 11, unavailable 13, invalid 15; sensor unconnected 11, malfunction 14, disconnected 15.

@@ -18,6 +18,7 @@ public struct StandardFrameDecoder: FrameDecoding {
                 return .malformed(error)
             }
         }
+        if frame.format == .recalledValue { return RecalledValue.decode(frame) { decode($0, model: model) } }
         guard let characteristic = UInt16(exactly: frame.format.rawValue) else { return .nothing }
         return decode(characteristic: characteristic, octets: frame.payload.span.bytes)
     }

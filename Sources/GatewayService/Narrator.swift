@@ -11,10 +11,19 @@ import ReadingStore
 /// In front of a person it tells values and names. Where what it says may end up in a log, it tells numbers of readings
 /// and aliases of devices instead.
 public actor Narrator {
+    /// How many readings are remembered at most, since some are never acknowledged: nothing may take them.
+    static let mostRemembered = 10_000
+
+    private struct UnderWay {
+        var provider: String
+        /// `nil` where values are not told.
+        var line: String?
+    }
+
     private let showsValues: Bool
     private let print: @Sendable (String) -> Void
-    private var lines: [ReadingID: String] = [:]
-    private var providers: [ReadingID: String] = [:]
+    /// The readings that were stored last and that no destination has acknowledged.
+    private var underWay = NewestReadings<UnderWay>(limit: Narrator.mostRemembered)
     /// How many readings were new in the contacts that go on.
     private var news: [DeviceAddress: Int] = [:]
     /// The models of the meters that were met.
@@ -35,10 +44,9 @@ public actor Narrator {
         switch outcome {
         case .new(let reading):
             if showsValues { print("stored        \(reading.line)") }
-            if reading.excluded == nil {
-                lines[reading.id] = "\(reading.time.instant?.description ?? "")  \(reading.record.words)"
-                providers[reading.id] = reading.device.provider
-            }
+            guard reading.excluded == nil else { return }
+            let line = showsValues ? "\(reading.time.instant?.description ?? "")  \(reading.record.words)" : nil
+            underWay.keep(UnderWay(provider: reading.device.provider, line: line), of: reading.id)
         case .clash(let reading, with: let other):
             print(
                 showsValues
@@ -78,24 +86,23 @@ public actor Narrator {
     public func delivery(_ event: SyncEvent) {
         switch event {
         case .readings(let ids, .sourceChecked):
-            let connected = Set(ids.compactMap { providers[$0] }).sorted().joined(separator: ", ")
+            let connected = Set(ids.compactMap { underWay[$0]?.provider }).sorted().joined(separator: ", ")
             let source = connected.isEmpty ? "the source" : connected
             print("source        \(source) is connected: \(Self.readings(ids.count)) may be sent")
         case .readings(let ids, .posted):
             guard showsValues else { return print("posted        \(Self.readings(ids.count))") }
-            for id in ids { lines[id].map { print("posted        \($0)") } }
+            for line in ids.compactMap({ underWay[$0]?.line }) { print("posted        \(line)") }
         case .readings(let ids, .acknowledged):
             for id in ids {
-                guard let line = lines.removeValue(forKey: id) else { continue }
-                providers[id] = nil
-                if showsValues { print("acknowledged  \(line)") }
+                guard let line = underWay.remove(id)?.line else { continue }
+                print("acknowledged  \(line)")
             }
             if !showsValues { print("acknowledged  \(Self.readings(ids.count))") }
         case .readings(let ids, .setAside(let words)):
             guard showsValues else {
                 return print("refused       \(Self.readings(ids.count)): see `healthrelay sync status`")
             }
-            for id in ids { print("refused       \(lines[id] ?? id.description): \(words)") }
+            for id in ids { print("refused       \(underWay[id]?.line ?? id.description): \(words)") }
         case .held(let target, let hold, let count, let reason):
             print(
                 "held          \(count) for \(target.provider): \(hold.words)"
@@ -142,6 +149,7 @@ public actor Narrator {
         let name = showsValues ? stored.scan.line : "a sensor"
         print("read          \(name): \(stored.new == 0 ? "nothing" : "\(stored.new)") new")
         if let warning = stored.scan.warning { print("sensor        \(warning)") }
+        if let note = stored.wearerNote(showsName: showsValues) { print("sensor        \(note)") }
     }
 
     /// A sensor could not be read.
@@ -156,5 +164,26 @@ public actor Narrator {
         return showsValues
             ? [model, address.description].compactMap(\.self).joined(separator: " ")
             : DeviceAlias(address, model: model).description
+    }
+}
+
+/// What is remembered of the newest readings: of at least half as many as the limit, and of no more than it.
+private struct NewestReadings<Value> {
+    private let limit: Int
+    private var newer: [ReadingID: Value] = [:]
+    private var older: [ReadingID: Value] = [:]
+
+    init(limit: Int) { self.limit = limit }
+
+    subscript(id: ReadingID) -> Value? { newer[id] ?? older[id] }
+
+    mutating func keep(_ value: Value, of id: ReadingID) {
+        if newer.count >= limit / 2 { (older, newer) = (newer, [:]) }
+        newer[id] = value
+    }
+
+    mutating func remove(_ id: ReadingID) -> Value? {
+        let (new, old) = (newer.removeValue(forKey: id), older.removeValue(forKey: id))
+        return new ?? old
     }
 }

@@ -30,8 +30,24 @@ public enum SensorReaderState: Sendable, Hashable {
 struct SensorService: Service {
     /// The pauses before a reader that failed is tried again; the last one repeats.
     private static let pauses: [Duration] = [.seconds(1), .seconds(2), .seconds(5), .seconds(15), .seconds(30)]
-    /// How often a sensor that is there is read before it is left alone until it is held there again.
+    /// How often a sensor that is there cannot be read before that is told. It is tried on as long as it is there.
     private static let attempts = 5
+    /// The pause before a sensor that could not be read is tried again, before that is told and afterwards.
+    private static let retries = (soon: Duration.milliseconds(300), later: Duration.seconds(2))
+    /// How long no sensor answers until the next one to answer is held there anew.
+    private static let absence: Duration = .seconds(10)
+    /// How often a sensor is read again while the clock is not trusted with it.
+    private static let doubtEvery: Duration = .seconds(5)
+
+    /// What has come of reading a sensor.
+    private enum Visit {
+        /// It is dealt with as long as it is there: it was read, or never will be.
+        case done
+        /// It could not be read, and may be read the next time.
+        case missed(LibreReadError)
+        /// It is to be read when the clock is right.
+        case doubted
+    }
 
     let gateway: Gateway
     let desk: SensorDesk
@@ -49,43 +65,62 @@ struct SensorService: Service {
     }
 
     private func attend() async throws {
-        var failures = 0
+        var (failures, misses) = (0, 0)
         var told: SensorReaderState?
+        func tell(_ state: SensorReaderState) {
+            if told != state { announce(state) }
+            told = state
+        }
         while true {
             try Task.checkCancellation()
             guard
-                let error = await attendOnce(ready: {
-                    failures = 0
-                    if told != .ready(name) { announce(.ready(name)) }
-                    told = .ready(name)
-                })
+                let error = await attendOnce(
+                    misses: &misses,
+                    ready: {
+                        failures = 0
+                        // Why the last sensor was not read stands until one is read.
+                        if case .waitingForClock = told { return }
+                        tell(.ready(name))
+                    }, tell: tell)
             else { continue }
-            if case .cancelled = error { throw CancellationError() }
+            // A wait may also end because somebody else's was cancelled.
+            if case .cancelled = error { try Task.checkCancellation() }
             await desk.left()
             // What passes by itself is told where it does not.
-            let state = SensorReaderState.unusable(error)
-            if told != state, !error.mayPass || failures > 0 {
-                announce(state)
-                told = state
-            }
+            let mayPass = error.mayPass || error == .cancelled
+            if !mayPass || failures > 0 { tell(.unusable(error)) }
             try await Task.sleep(for: Self.pauses[min(failures, Self.pauses.count - 1)])
             failures += 1
         }
     }
 
-    /// Waits for a sensor, reads it, and waits until it has left.
+    /// Waits for a sensor and reads it. If it is dealt with, waits until it has left.
+    ///
+    /// - Parameter misses: how often the sensor that is there could not be read.
     /// - Returns: what is wrong with the reader; nil where nothing is.
-    private func attendOnce(ready: () -> Void) async -> ISO15693Error? {
+    private func attendOnce(
+        misses: inout Int, ready: () -> Void, tell: (SensorReaderState) -> Void
+    ) async -> ISO15693Error? {
         do {
             if let fault = await desk.readerFault() { return fault }
             ready()
+            let begin = ContinuousClock.now
             _ = try await desk.reader.waitForTag()
+            if ContinuousClock.now - begin > Self.absence { misses = 0 }
             try await gateway.clock.waitUntilTrusted {
-                announce($0.map(SensorReaderState.waitingForClock) ?? .ready(name))
+                tell($0.map(SensorReaderState.waitingForClock) ?? .ready(name))
             }
-            try await read()
-            try await desk.reader.waitForTagToLeave()
-            await desk.left()
+            switch try await read(tell) {
+            case .done:
+                misses = 0
+                try await desk.reader.waitForTagToLeave()
+                await desk.left()
+            case .missed(let error):
+                misses += 1
+                if misses == Self.attempts { await narrator.sensorFailed(error) }
+                try await Task.sleep(for: misses < Self.attempts ? Self.retries.soon : Self.retries.later)
+            case .doubted: try await Task.sleep(for: Self.doubtEvery)
+            }
             return nil
         } catch let error as ISO15693Error {
             return error
@@ -96,24 +131,29 @@ struct SensorService: Service {
 
     /// Reads the sensor that is there.
     /// - Throws: `CancellationError`, and what is wrong with the reader itself; what is wrong with the sensor is told.
-    private func read() async throws {
-        for attempt in 1...Self.attempts {
-            do {
-                guard let (scan, instant) = try await desk.read(unlessRead: true) else { return }
-                return await narrator.sensor(try await gateway.sensors.store(scan, at: instant))
-            } catch let error as LibreReadError {
-                if case .exchange(.cancelled, _) = error { throw CancellationError() }
-                if case .exchange(let reader, _) = error, reader.concernsTheReader { throw reader }
-                guard error.mayPass, attempt < Self.attempts else { return await narrator.sensorFailed(error) }
-                if case .exchange(.noTag, _) = error { return }
-            } catch let error as CancellationError {
-                throw error
-            } catch {
-                // It could not be stored: the sensor keeps eight hours, and is read again when it is held there again.
-                gateway.logger.error("a scan could not be stored: \(error)")
-                return
+    private func read(_ tell: (SensorReaderState) -> Void) async throws -> Visit {
+        do {
+            guard let (scan, instant) = try await desk.read(unlessRead: true) else { return .done }
+            if let doubt = try await gateway.sensors.doubt(of: scan, at: instant) {
+                await desk.left()
+                tell(.waitingForClock(doubt))
+                return .doubted
             }
+            let stored = try await gateway.sensors.store(scan, at: instant)
+            tell(.ready(name))
+            await narrator.sensor(stored)
+        } catch let error as LibreReadError {
+            if case .exchange(.cancelled, _) = error { throw CancellationError() }
+            if case .exchange(let reader, _) = error, reader.concernsTheReader { throw reader }
+            if error.mayPass { return .missed(error) }
+            await narrator.sensorFailed(error)
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            // It could not be stored: the sensor keeps eight hours, and is read again when it is held there again.
+            gateway.logger.error("a scan could not be stored: \(error)")
         }
+        return .done
     }
 }
 

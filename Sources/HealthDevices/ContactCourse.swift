@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 import HealthReadings
 
 /// What becomes of a contact: its transfers one after the other, what they brought and what went wrong.
@@ -38,7 +39,9 @@ struct ContactCourse: Sendable {
         }
         for transfer in transfers where mayGoOn {
             var intake = FrameIntake(
-                contact: contact, journal: journal, hasPartners: transfer.hasPartners, report: report)
+                contact: contact, journal: journal, hasPartners: transfer.hasPartners,
+                hasWeights: characteristics.contains { $0.uuid == WeightMeasurement.uuid },
+                sendsWhatItKeeps: model?.sendsWhatItKeeps ?? false, report: report)
             do {
                 let isWhole = try await transfer.run(into: &intake, memory: memory)
                 // A recording of some of the records does not show that the device had no others.

@@ -41,6 +41,10 @@ public struct ContactFailure: Error, Sendable, Hashable {
             "what stands in the monitor's memory are no records of the model that it was paired as",
             "pair it again with --model, as the model whose number is on its label: see `healthrelay catalog`"
         ),
+        "microlife_generation": (
+            "the monitor is of an earlier generation, whose memory cannot be read without setting its clock",
+            "read it with the maker's app: see Documentation/makers.md"
+        ),
         "o2ring_layout": (
             "a recording of the oximeter has a layout that the gateway doesn't know, or isn't whole",
             "see Documentation/makers.md: its octets are kept, and are read once the layout is known"

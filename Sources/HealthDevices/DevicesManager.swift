@@ -102,7 +102,8 @@ public struct DevicesManager: Sendable {
     }
 
     /// Brings what is remembered of bonds in line with the bonds there are: a device that was bonded when the program
-    /// died is paired though unproven; one whose bond was removed by other means is not.
+    /// died is paired though unproven; one whose bond was removed by other means is not. A bond that another adapter has,
+    /// or may have, counts as one that is there.
     ///
     /// Bonds with devices that are neither known here nor in the catalogue are not ours. A device that is barred is not
     /// paired by its bond: only ``pair(_:within:repair:model:agent:progress:)`` lifts the bar.
@@ -129,7 +130,11 @@ public struct DevicesManager: Sendable {
         for device in known where isReadWithoutBond(device) {
             if let address = device.device.address ?? device.addresses.first { paired.insert(address) }
         }
-        for device in known where device.state.isPaired && paired.isDisjoint(with: device.addresses) {
+        let missing = known.filter { $0.state.isPaired && paired.isDisjoint(with: $0.addresses) }
+        guard !missing.isEmpty else { return paired }
+        // A bond that another adapter has is not gone. One that was pulled out may come back with its own.
+        let elsewhere = try await radio.bondedElsewhere(among: Set(missing.flatMap(\.addresses)))
+        for device in missing where elsewhere.isDisjoint(with: device.addresses) {
             try await pairings.notePairing(of: device.device, as: .unpaired)
         }
         return paired

@@ -14,6 +14,8 @@ struct FrameIntake: Sendable {
     private(set) var announced: Int?
     /// How many of all that came were not stored before, as far as the journal says.
     private(set) var stored = 0
+    /// The lowest number that one of those has, 0 for a record without one; `nil` if there are none.
+    private(set) var lowestStored: UInt16?
     /// Empty records that came behind others, where the meter sends such (``Quirk/emptyPartners``).
     private(set) var partners = 0
     /// How many different sequence numbers they have.
@@ -24,23 +26,37 @@ struct FrameIntake: Sendable {
     private let journal: any FrameJournal
     private let report: @Sendable (TransferEvent) async -> Void
     private let hasPartners: Bool
+    private let sendsWhatItKeeps: Bool
     private var ordinals: [(format: FrameFormat, next: Int)] = []
     private var previous: [UInt8] = []
     private var sequences = SequenceSet()
     private var counted = SequenceSet()
     private var session: ContinuousGlucoseSession?
     private var joiner = HealthObservationJoiner()
-    private var compositions = CompositionJoiner()
+    private var compositions: CompositionJoiner
+    /// The compositions that were kept while they wait.
+    private var kept: Set<CompositionJoiner.Composition> = []
     /// Octets that were told to be malformed. They may come again, or be read as two kinds, and are told once.
     private var told: Set<[UInt8]> = []
+    /// How many equal values the device has recalled.
+    private var recalled: [Recalled: UInt8] = [:]
+
+    /// What equal values share. What a device sends unasked may come again when it is asked.
+    private struct Recalled: Hashable {
+        let record: Record
+        let wasAskedFor: Bool
+    }
 
     init(
-        contact: Contact, journal: any FrameJournal, hasPartners: Bool = false,
+        contact: Contact, journal: any FrameJournal, hasPartners: Bool = false, hasWeights: Bool = false,
+        sendsWhatItKeeps: Bool = false,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) {
         self.contact = contact
         self.journal = journal
         self.hasPartners = hasPartners
+        compositions = CompositionJoiner(hasWeights: hasWeights)
+        self.sendsWhatItKeeps = sendsWhatItKeeps
         self.report = report
     }
 
@@ -68,11 +84,14 @@ struct FrameIntake: Sendable {
     }
 
     /// Makes the values of the records' characteristics durable, and of those beside them.
-    mutating func take(_ values: [CharacteristicValue], of streams: RecordStreams) async throws {
+    ///
+    /// - Parameter asked: how many of the values, from the first, came while the device sent the stored records that it was
+    ///   asked for.
+    mutating func take(_ values: [CharacteristicValue], of streams: RecordStreams, asked: Int = 0) async throws {
         var frames: [Frame] = []
         frames.reserveCapacity(values.count)
         var came = 0
-        for value in values {
+        for (place, value) in values.enumerated() {
             let isRecord = streams.records.contains(value.uuid)
             if isRecord, let session {
                 for record in session.records(in: value.octets) {
@@ -90,13 +109,19 @@ struct FrameIntake: Sendable {
                 continue
             }
             let format = FrameFormat(characteristic: number)
-            let part = isRecord ? compositions.take(value) : .whole
-            let own = part == .whole ? format : .bodyCompositionPart
+            let taken = isRecord ? compositions.take(value) : CompositionJoiner.Taken()
+            let recalled = isRecord ? recall(value.octets, of: number, wasAskedFor: place < asked) : nil
+            let whole = taken.whole.map(Self.frame)
+            let own: FrameFormat = recalled != nil ? .recalledValue : taken.isPart ? .bodyCompositionPart : format
+            // What came before it stands in front of it.
+            if !taken.isPart { frames += whole }
             frames.append(
                 Frame(
-                    format: own, payload: value.octets, receivedAt: value.receivedAt, ordinal: nextOrdinal(of: own)))
-            guard isRecord, part != .packet else { continue }
-            if case .last(let whole) = part { frames.append(frame(of: whole, receivedAt: value.receivedAt)) }
+                    format: own, payload: recalled ?? value.octets, receivedAt: value.receivedAt,
+                    ordinal: taken.ordinal ?? nextOrdinal(of: own)))
+            if taken.isPart { frames += whole }
+            for each in whole where isOther(each.payload) { came += 1 }
+            guard isRecord, !taken.isPart else { continue }
             if value.uuid == HealthObservationSegment.uuid {
                 guard let segment = try? HealthObservationSegment(decoding: value.octets) else { continue }
                 if let whole = joiner.take(segment) {
@@ -113,13 +138,19 @@ struct FrameIntake: Sendable {
                 partners += 1
                 continue
             }
-            if value.octets != previous { came += 1 }
-            previous = value.octets
+            if isOther(value.octets) { came += 1 }
             if value.uuid == GlucoseTransfer.measurement, value.octets.count >= 3 {
                 count(UInt16(value.octets[1]) | UInt16(value.octets[2]) << 8)
             }
         }
+        try await keepOpenCompositions()
         try await store(frames, records: came)
+    }
+
+    /// Whether a record is not the one before it, sent a second time.
+    private mutating func isOther(_ octets: [UInt8]) -> Bool {
+        defer { previous = octets }
+        return octets != previous
     }
 
     /// Makes a record durable that is no value of a standard characteristic.
@@ -177,6 +208,17 @@ struct FrameIntake: Sendable {
     /// Everything came: as many records as the device has.
     mutating func finishCounting() { announced = received }
 
+    /// The octets of the frame of a value that the device has recalled, numbered among its equals; `nil` for other values.
+    private mutating func recall(_ octets: [UInt8], of characteristic: UInt16, wasAskedFor: Bool) -> [UInt8]? {
+        guard
+            let value = RecalledValue(characteristic, octets, wasAskedFor: wasAskedFor, isKept: sendsWhatItKeeps)
+        else { return nil }
+        let key = Recalled(record: value.record, wasAskedFor: wasAskedFor)
+        let occurrence = recalled[key] ?? 0
+        recalled[key] = occurrence &+ 1
+        return value.payload(occurrence: occurrence)
+    }
+
     private mutating func count(_ sequence: UInt16) {
         sequences.insert(sequence)
         counted.insert(sequence)
@@ -187,7 +229,10 @@ struct FrameIntake: Sendable {
         guard !frames.isEmpty else { return [] }
         let outcomes = try await append(frames)
         received += came
-        for case .new in outcomes { stored += 1 }
+        for case .new(let reading) in outcomes {
+            stored += 1
+            lowestStored = min(lowestStored ?? .max, reading.record.sequence ?? 0)
+        }
         await report(.stored(untold(outcomes, of: frames)))
         if came > 0 { await report(.progress(received: received, of: announced)) }
         return outcomes
@@ -204,28 +249,41 @@ struct FrameIntake: Sendable {
 
     /// Takes what has come and was not looked at, and ends: what a cuff sent before it was stopped is confirmed, and
     /// may be deleted there.
-    mutating func takeWhatHasCome(from peripheral: any Peripheral, of streams: RecordStreams) async throws {
+    ///
+    /// - Parameter wasAskedFor: whether the device has not said yet that it has sent the stored records that it was asked for.
+    mutating func takeWhatHasCome(
+        from peripheral: any Peripheral, of streams: RecordStreams, wasAskedFor: Bool
+    ) async throws {
         let before = self
         self = try await shieldedFromCancellation {
             var intake = before
             while case .values(let values)? = try? await peripheral.nextValues(within: .zero) {
-                try await intake.take(values, of: streams)
+                try await intake.take(values, of: streams, asked: wasAskedFor ? values.count : 0)
             }
             try await intake.finishCompositions()
             return intake
         }
     }
 
-    /// Makes the compositions durable whose second packets did not come.
+    /// Has what has come of a composition read when the journal is opened again, should the program end while the
+    /// composition waits for its second packet or its weight.
+    private mutating func keepOpenCompositions() async throws {
+        for open in compositions.open where kept.insert(open).inserted {
+            let (journal, contact, frame) = (journal, contact, Self.frame(of: open))
+            try await shieldedFromCancellation { try await journal.keep(frame, of: contact) }
+        }
+    }
+
+    /// Makes the compositions durable whose second packets or weights did not come.
     private mutating func finishCompositions() async throws {
-        let frames = compositions.finish().map { frame(of: $0.measurement, receivedAt: $0.receivedAt) }
+        let frames = compositions.finish().map(Self.frame)
         try await store(frames, records: frames.count)
     }
 
-    private mutating func frame(of composition: BodyCompositionMeasurement, receivedAt: Instant) -> Frame {
-        let format = FrameFormat(characteristic: BodyCompositionMeasurement.assignedNumber)
-        return Frame(
-            format: format, payload: composition.encoded, receivedAt: receivedAt, ordinal: nextOrdinal(of: format))
+    private static func frame(of composition: CompositionJoiner.Composition) -> Frame {
+        Frame(
+            format: FrameFormat(characteristic: BodyCompositionMeasurement.assignedNumber),
+            payload: composition.measurement.encoded, receivedAt: composition.receivedAt, ordinal: composition.ordinal)
     }
 
     /// What a device has sent, and may have deleted, is kept where the reading is cancelled.

@@ -55,19 +55,21 @@ struct GlucoseTransfer {
     func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
         // Asked first, so that nothing is enabled where the store does not answer.
         let last = try await memory.lastRecord(of: intake.contact)
+        let previous = try await memory.previousSummary(before: intake.contact)
         let wanted =
             characteristics.filter { streams.records.contains($0.uuid) }
             + characteristics.filter { streams.others.contains($0.uuid) }
         return try await peripheral.whileNotifying(wanted + [controlPoint], optional: streams.others) {
             guard let last, !readsAll else {
-                return try await readAll(into: &intake, isSecondTry: last.map { !$0.followsCompleteTransfer } ?? false)
+                return try await readAll(into: &intake, after: last, previous)
             }
-            return try await readNew(after: last, into: &intake, memory)
+            return try await readNew(after: last, previous, into: &intake, memory)
         }
     }
 
     private func readNew(
-        after last: LastRecord, into intake: inout FrameIntake, _ memory: any DeviceMemory
+        after last: LastRecord, _ previous: ContactSummary?, into intake: inout FrameIntake,
+        _ memory: any DeviceMemory
     ) async throws -> Bool {
         var continuity = SequenceContinuity(after: last, session: session)
         let outcome = try await perform(.report(.last), into: &intake) { values, intake in
@@ -88,11 +90,15 @@ struct GlucoseTransfer {
                 }
             }
         }
-        return try await readAll(into: &intake, isSecondTry: !last.followsCompleteTransfer)
+        return try await readAll(into: &intake, after: last, previous)
     }
 
-    private func readAll(into intake: inout FrameIntake, isSecondTry: Bool) async throws -> Bool {
-        let storedBefore = intake.stored
+    /// - Parameters:
+    ///   - last: the newest record that was stored before; `nil` if there was none.
+    ///   - previous: how the contact before ended; `nil` if there was none.
+    private func readAll(
+        into intake: inout FrameIntake, after last: LastRecord?, _ previous: ContactSummary?
+    ) async throws -> Bool {
         await intake.beginCounting(announced: try await count(.all, into: &intake))
         if intake.announced == 0 { return true }
         switch try await perform(.report(.all), into: &intake) {
@@ -100,9 +106,35 @@ struct GlucoseTransfer {
         case .completed, .noRecordsFound, .counted: break
         }
         try await takeLateRecords(into: &intake)
+        if isWhole(intake) { return true }
         // What a second full transfer does not bring either, the meter does not have. A replay repeats the first one.
-        let isConfirmed = isSecondTry && peripheral.answerSource == .device && intake.stored == storedBefore
-        return isConfirmed || isWhole(intake)
+        guard let last, let previous, peripheral.answerSource == .device else { return false }
+        return isFullTry(previous, for: intake) && lacksTheSame(as: previous, after: last, intake)
+    }
+
+    /// Whether a contact went through all records, too. One that was cut did not, nor did one that asked for the newest: it
+    /// brought fewer.
+    private func isFullTry(_ previous: ContactSummary, for intake: FrameIntake) -> Bool {
+        previous.error == nil && !previous.isComplete && intake.received > 0
+            && previous.received + intake.stored >= intake.received
+    }
+
+    /// Whether what did not come now did not come in that contact either. Of the records that were measured since then, none
+    /// may be missing: they were asked for once.
+    private func lacksTheSame(
+        as previous: ContactSummary, after last: LastRecord, _ intake: FrameIntake
+    ) -> Bool {
+        guard let lowest = intake.lowestStored else { return true }
+        // An older one that came only now was lost on the way then, and another may have been lost now.
+        guard lowest > last.sequence else { return false }
+        switch (intake.announced, previous.announced) {
+        case (let ours?, let theirs?): return ours - intake.distinct - intake.partners <= theirs - previous.received
+        case (nil, nil):
+            return intake.gaps.allSatisfy { gap in
+                previous.gaps.contains { $0.lowerBound <= gap.lowerBound && $0.upperBound >= gap.upperBound }
+            }
+        default: return false
+        }
     }
 
     private func isWhole(_ intake: FrameIntake) -> Bool {

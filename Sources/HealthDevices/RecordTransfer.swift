@@ -27,7 +27,6 @@ extension RecordTransfer {
 
 /// What is known of devices' memories while the process runs.
 struct KnownMemories: Sendable {
-    let cursors = OmronCursors()
     let settled = O2RingSettled()
 }
 
@@ -52,7 +51,7 @@ struct RecordTransfers {
             self.transfers = [
                 OmronTransfer(
                     link: link, memory: memory, model: model, characteristics: characteristics, secret: secret,
-                    wantsAll: allRecords, cursors: known.cursors)
+                    wantsAll: allRecords)
             ]
             return
         }
@@ -98,7 +97,10 @@ struct RecordTransfers {
         _ known: KnownMemories
     ) -> (any RecordTransfer)? {
         switch model?.ownProtocol {
-        case .microlife: MicrolifeLink(peripheral, characteristics).map(MicrolifeTransfer.init)
+        case .microlife:
+            MicrolifeLink(peripheral, characteristics).map {
+                MicrolifeTransfer(link: $0, isOfKnownGeneration: model?.certainty != .fromDocuments)
+            }
         case .viatom: ViatomLink(peripheral, characteristics).map(ViatomTransfer.init)
         case .oximeter(.o2ring):
             O2RingLink(peripheral, characteristics).map {

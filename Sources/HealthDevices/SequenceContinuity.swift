@@ -53,7 +53,8 @@ struct SequenceContinuity {
 
     /// Looks at what comes when the records from the stored one on were asked for.
     mutating func look(_ values: [CharacteristicValue]) {
-        guard !hasMet else { return }
+        // A base time proves nothing that may be another session's, too.
+        guard !hasMet, session?.mayBeAnother != true else { return }
         hasMet = records(values).contains { compare($0) == .same }
     }
 

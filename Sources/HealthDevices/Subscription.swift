@@ -10,12 +10,15 @@ extension Peripheral {
     /// - Parameters:
     ///   - characteristics: enabled in this order, stopped in the reverse one.
     ///   - optional: those among them that the device may refuse.
+    ///   - farewell: how long the device may take to hang up when all is done, where it is not to be told to stop; then
+    ///     whoever disconnects does so first. Where it is not given, notifications are stopped.
     ///   - whenRefused: told of each of these that it does refuse; may end it all.
     func whileNotifying<Result>(
-        _ characteristics: [Characteristic], optional: [BluetoothUUID] = [],
+        _ characteristics: [Characteristic], optional: [BluetoothUUID] = [], farewell: Duration? = nil,
         whenRefused: (Characteristic, GATTError) throws -> Void = { _, _ in }, _ body: () async throws -> Result
     ) async throws -> Result {
         var notifying: [Characteristic] = []
+        if farewell != nil { await keepNotifying() }
         do {
             for characteristic in characteristics {
                 try Task.checkCancellation()
@@ -28,16 +31,24 @@ extension Peripheral {
                 }
             }
             let result = try await body()
-            await stop(notifying)
+            if let farewell { await awaitHangUp(within: farewell) } else { await stop(notifying) }
             return result
         } catch {
-            await stop(notifying)
+            if farewell == nil { await stop(notifying) }
             throw error
         }
     }
 
     /// Disconnects, also where the task was cancelled.
     func disconnectSurely() async { await shieldedFromCancellation { await disconnect() } }
+
+    /// Waits until the device hangs up, or falls silent for so long.
+    private func awaitHangUp(within patience: Duration) async {
+        let mostBursts = 64
+        for _ in 0..<mostBursts {
+            guard case .values? = try? await nextValues(within: patience) else { return }
+        }
+    }
 
     private func stop(_ characteristics: [Characteristic]) async {
         await shieldedFromCancellation {

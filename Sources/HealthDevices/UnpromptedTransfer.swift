@@ -48,6 +48,7 @@ struct UnpromptedTransfer: RecordTransfer {
         do {
             let all = wanted + (storedRecords.map { [$0] } ?? []) + starts.map(\.controlPoint)
             try await peripheral.whileNotifying(all, optional: all.map(\.uuid), whenRefused: note) {
+                try await takeBeforeAsking(into: &intake)
                 stored = try await askForStored()
                 try await start()
                 while true {
@@ -55,17 +56,20 @@ struct UnpromptedTransfer: RecordTransfer {
                     // Before the first record cuff pressures may come for as long as a measurement takes.
                     let patience = intake.received == 0 ? Self.firstRecord : gap
                     guard case .values(let values) = try await peripheral.nextValues(within: patience) else { return }
-                    try await intake.take(values, of: streams)
-                    for value in values where value.uuid == GlucoseTransfer.controlPoint {
-                        _ = stored?.received(value.octets)
+                    var asked = 0
+                    for value in values {
+                        if value.uuid == GlucoseTransfer.controlPoint { _ = stored?.received(value.octets) }
+                        guard Self.isSending(stored) else { break }
+                        asked += 1
                     }
+                    try await intake.take(values, of: streams, asked: asked)
                 }
             }
         } catch {
-            try? await intake.takeWhatHasCome(from: peripheral, of: streams)
+            try? await intake.takeWhatHasCome(from: peripheral, of: streams, wasAskedFor: Self.isSending(stored))
             throw error
         }
-        try await intake.takeWhatHasCome(from: peripheral, of: streams)
+        try await intake.takeWhatHasCome(from: peripheral, of: streams, wasAskedFor: Self.isSending(stored))
         // The records of one service were refused; those of the others have come.
         if let refusal { throw refusal }
         if case .failed(let failure)? = stored?.outcome { throw TransferError(failure, received: intake.received) }
@@ -108,7 +112,22 @@ struct UnpromptedTransfer: RecordTransfer {
         }
     }
 
-    /// Asks for what is stored: all of it, as these records have no numbers. What came before is known by its time.
+    /// Whether a device has not said yet that it has sent the stored records that it was asked for.
+    private static func isSending(_ procedure: RecordAccessProcedure?) -> Bool {
+        procedure.map { $0.outcome == nil } ?? false
+    }
+
+    /// Takes what an oximeter has sent since its records were enabled: it was measured just now, and not asked for.
+    private func takeBeforeAsking(into intake: inout FrameIntake) async throws {
+        // In a recording nobody knows what came before the request that is made now.
+        guard storedRecords != nil, peripheral.answerSource == .device else { return }
+        while case .values(let values) = try await peripheral.nextValues(within: .zero) {
+            try await intake.take(values, of: streams)
+        }
+    }
+
+    /// Asks for what is stored: all of it, as these records have no numbers. What came before is known by its time, and what
+    /// has none by its values.
     private func askForStored() async throws -> RecordAccessProcedure? {
         var procedure = RecordAccessProcedure(.report(.all))
         guard let storedRecords, case .write(let octets) = procedure.begin() else { return nil }

@@ -100,8 +100,14 @@ public protocol DeviceMemory: Sendable {
 }
 
 extension DeviceMemory {
-    /// It is not remembered: each contact is taken for the first.
-    public func previousSummary(before contact: Contact) async throws -> ContactSummary? { nil }
+    /// What ``lastRecord(of:)`` says of it: whether it was complete. `nil` where no record with a number is stored.
+    ///
+    /// A contact that was cut, or never ended, can't be told from one that brought fewer records than were announced.
+    public func previousSummary(before contact: Contact) async throws -> ContactSummary? {
+        try await lastRecord(of: contact).map {
+            ContactSummary(isComplete: $0.followsCompleteTransfer, received: $0.count)
+        }
+    }
 
     /// None is known: each is read again.
     public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> [WallTime: Set<Int>] { [:] }

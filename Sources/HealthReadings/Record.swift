@@ -75,7 +75,8 @@ public struct Record: Sendable, Hashable {
     public var baseTime: WallTime?
     /// What the user had moved the device's clock by, in minutes (-1439 … 1439 and beyond); nil where none was sent.
     public var timeOffsetMinutes: Int16?
-    /// Whether the device sent an offset that says "unknown" (7FFF, 8000), so that the user-facing time is unknown.
+    /// Whether the device sent an offset that says "unknown" (7FFF, 8000), or says that its clock was not set, so that the
+    /// user-facing time is unknown.
     public var timeOffsetIsUnknown: Bool
     /// What the device says about the record.
     public var status: ReadingStatus

@@ -24,6 +24,15 @@ public enum ISO15693Answer {
         }
         return Array(answer.dropFirst())
     }
+
+    /// The UID in the data of an inventory's answer, the highest octet first, as it is printed.
+    /// - Throws: ``ISO15693Error/malformedAnswer(_:)`` where the data is too short to have one.
+    static func uid(inInventory data: [UInt8]) throws(ISO15693Error) -> [UInt8] {
+        guard data.count >= 9 else {
+            throw .malformedAnswer("expected a storage format and a UID, found \(data.count) octets")
+        }
+        return data[1..<9].reversed()
+    }
 }
 
 /// The CRC of ISO/IEC 13239 as ISO/IEC 15693-3 uses it (annex C): reflected 8408, preset FFFF, inverted at the end.

@@ -21,6 +21,8 @@ public actor LibNFCTransport: TagReader {
     private var isOpen = false
     /// Whether a tag has answered since one was last missed.
     private var hasSeenTag = false
+    /// The UID of the tag that answered an inventory last.
+    private var lastTag: [UInt8]?
     /// Errors of the reader in a row.
     private var failures = 0
 
@@ -60,6 +62,7 @@ public actor LibNFCTransport: TagReader {
             try open()
             let data = try ask(request)
             (hasSeenTag, failures) = (true, 0)
+            if request == .inventory { lastTag = try? ISO15693Answer.uid(inInventory: data) }
             return data
         } catch {
             judge(error)
@@ -70,8 +73,10 @@ public actor LibNFCTransport: TagReader {
     /// Waits until a tag is at the reader; see ``TagReader``.
     public func waitForTag() async throws(ISO15693Error) -> [UInt8] { try await FieldWatch(reader: self).untilTag() }
 
-    /// Waits until no tag is at the reader; see ``TagReader``.
-    public func waitForTagToLeave() async throws(ISO15693Error) { try await FieldWatch(reader: self).untilNone() }
+    /// Waits until the tag that answered last is at the reader no more; see ``TagReader``.
+    public func waitForTagToLeave() async throws(ISO15693Error) {
+        try await FieldWatch(reader: self).untilGone(lastTag)
+    }
 
     /// Gives the reader back.
     public func close() async { end() }

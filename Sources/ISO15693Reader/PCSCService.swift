@@ -15,6 +15,10 @@ final class PCSCService {
         var hasCard: Bool { event & DWORD(SCARD_STATE_PRESENT) != 0 && event & DWORD(SCARD_STATE_MUTE) == 0 }
         var isUnknown: Bool { event & DWORD(SCARD_STATE_UNKNOWN | SCARD_STATE_UNAVAILABLE) != 0 }
         var kind: PCSCCardKind { PCSCCardKind(answerToReset: answerToReset) }
+        /// pcscd's count of what has come to it and gone.
+        var changes: DWORD { event >> 16 }
+        /// Whether an ISO 15693 tag is at it.
+        var hasTag: Bool { hasCard && kind == .iso15693 }
     }
 
     let context: SCARDCONTEXT
@@ -47,6 +51,21 @@ final class PCSCService {
                 String(decoding: name.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
             }
         }
+    }
+
+    /// The names of the readers that are meant.
+    ///
+    /// - Parameter name: a reader's name, or the beginning of one; `nil` for all.
+    func readers(named name: String?) throws(ISO15693Error) -> [String] {
+        let all = try readers()
+        guard let name else {
+            if all.isEmpty { throw .noReader(nil) }
+            return all
+        }
+        if all.contains(name) { return [name] }
+        let similar = all.filter { $0.hasPrefix(name) }
+        if similar.isEmpty { throw .noReader(name) }
+        return similar
     }
 
     /// The states of readers, at once; with `known` given, after one of them has become another, or after the time.
@@ -103,7 +122,8 @@ final class PCSCService {
     }
 }
 
-/// Ends a wait for a change of a reader's state, from any thread.
+/// Ends a wait for a change of a reader's state, from any thread. Each ``PCSCWatch`` has its own: what is repeated too long
+/// would end somebody else's wait.
 final class PCSCInterruption: Sendable {
     private let waiting = Mutex<SCARDCONTEXT?>(nil)
 

@@ -10,13 +10,18 @@ public actor PCSCTransport: TagReader {
     /// The reader's name, or its beginning; nil for whichever has a tag.
     private let name: String?
     private let executor = ThreadExecutor(label: "nfc")
-    private let interruption = PCSCInterruption()
     private var service: PCSCService?
     private var card: PCSCCard?
     private var hasSeenTag = false
+    /// The UID of the tag that answered an inventory last.
+    private var lastTag: [UInt8]?
+    /// How many requests there were.
+    private var requests = 0
 
     /// How long one wait for a change lasts, in milliseconds: a service that forgets to tell is asked again.
     private static let longest: DWORD = 60_000
+    /// How long a session that nobody uses stays open while a tag is waited for to leave, in milliseconds.
+    private static let idleSession: DWORD = 2000
 
     /// - Parameter name: the reader's name as pcscd has it, or the beginning of one; nil for whichever has a tag.
     public init(reader name: String? = nil) { self.name = name }
@@ -31,9 +36,11 @@ public actor PCSCTransport: TagReader {
     /// Asks the tag in the field; see ``ISO15693Transport``.
     public func exchange(_ request: ISO15693Request) async throws(ISO15693Error) -> [UInt8] {
         if Task.isCancelled { throw .cancelled }
+        requests += 1
         do throws(ISO15693Error) {
             let data = try ask(request)
             hasSeenTag = true
+            if request == .inventory { lastTag = try? ISO15693Answer.uid(inInventory: data) }
             return data
         } catch .noTag where hasSeenTag {
             drop()
@@ -80,8 +87,8 @@ public actor PCSCTransport: TagReader {
     private func connected() throws(ISO15693Error) -> PCSCCard {
         if let card { return card }
         let service = try started()
-        let readers = try service.states(of: try wanted(service))
-        guard let found = readers.first(where: { $0.hasCard && $0.kind == .iso15693 }) else {
+        let readers = try service.states(of: try service.readers(named: name))
+        guard let found = readers.first(where: \.hasTag) else {
             throw readers.contains(where: \.hasCard) ? .otherTag : .noTag
         }
         let card = try PCSCCard(service, reader: found.name)
@@ -96,72 +103,58 @@ public actor PCSCTransport: TagReader {
         return service
     }
 
-    /// The readers that are meant.
-    private func wanted(_ service: PCSCService) throws(ISO15693Error) -> [String] {
-        let all = try service.readers()
-        guard let name else {
-            if all.isEmpty { throw .noReader(nil) }
-            return all
-        }
-        if all.contains(name) { return [name] }
-        let similar = all.filter { $0.hasPrefix(name) }
-        if similar.isEmpty { throw .noReader(name) }
-        return similar
-    }
-
     // MARK: Waiting
 
     /// Waits until a tag is at the reader; see ``TagReader``.
     public func waitForTag() async throws(ISO15693Error) -> [UInt8] {
-        while true {
-            try await wait { $0.contains { $0.hasCard && $0.kind == .iso15693 } }
-            do throws(ISO15693Error) {
-                return try await uid()
-            } catch .noTag, .tagLeft, .tagSilent, .otherTag {
-                do { try await Task.sleep(for: .milliseconds(200)) } catch { throw .cancelled }
-            }
-        }
-    }
-
-    /// Waits until no tag is at the reader; see ``TagReader``.
-    public func waitForTagToLeave() async throws(ISO15693Error) {
-        // In a transparent session a reader does not look for itself.
-        drop()
-        try await wait { !$0.contains { $0.hasCard && $0.kind == .iso15693 } }
-    }
-
-    /// Waits until the readers' states are such.
-    private func wait(until isReached: @Sendable ([PCSCService.ReaderState]) -> Bool) async throws(ISO15693Error) {
-        let result = await withTaskCancellationHandler(
-            operation: { () async -> Result<Void, ISO15693Error> in
-                do throws(ISO15693Error) { return .success(try watch(until: isReached)) } catch {
-                    judge(error)
-                    return .failure(error)
+        let watch = PCSCWatch(reader: name)
+        do throws(ISO15693Error) {
+            while true {
+                var states = try await watch.now()
+                while !states.contains(where: \.hasTag) { states = try await watch.next(within: Self.longest) }
+                do throws(ISO15693Error) {
+                    return try await uid()
+                } catch .noTag, .tagLeft, .tagSilent, .otherTag {
+                    do { try await Task.sleep(for: .milliseconds(200)) } catch { throw ISO15693Error.cancelled }
                 }
-            },
-            onCancel: { [interruption] in interruption.interrupt() })
-        try result.get()
+            }
+        } catch {
+            judge(error)
+            throw error
+        }
     }
 
-    private func watch(until isReached: ([PCSCService.ReaderState]) -> Bool) throws(ISO15693Error) {
-        let service = try started()
-        interruption.begin(service.context)
-        defer { interruption.end() }
-        var names = try wanted(service)
-        var states = try service.states(of: names)
-        while !isReached(states) {
-            if Task.isCancelled { throw .cancelled }
-            // In the arrivals' upper half stands how many readers are known.
-            let known = states.map(\.event) + [DWORD(try service.readers().count) << 16]
-            states = try service.states(of: names + [PCSCService.arrivals], known: known, milliseconds: Self.longest)
-                .dropLast()
-            // One that was unplugged is not waited for; another may have come.
-            let now = try wanted(service)
-            if now != names {
-                names = now
-                states = try service.states(of: names)
+    /// Waits until the tag that answered last is at the reader no more; see ``TagReader``.
+    public func waitForTagToLeave() async throws(ISO15693Error) {
+        let (watch, tag) = (PCSCWatch(reader: name), lastTag)
+        do throws(ISO15693Error) {
+            // In a transparent session a reader does not look for itself: another tag may have come unnoticed.
+            if await isAnother(than: tag) { return }
+            var states = try await watch.now()
+            while states.contains(where: \.hasTag) {
+                let before = requests
+                let next = try await watch.next(within: Self.idleSession)
+                // Somebody else may have left a session open.
+                if requests == before { drop() }
+                if Self.arrivals(next) != Self.arrivals(states), await isAnother(than: tag) { return }
+                states = next
             }
+        } catch {
+            judge(error)
+            throw error
         }
+    }
+
+    /// Whether a tag answers, and it is another than this. No session stays open.
+    private func isAnother(than tag: [UInt8]?) async -> Bool {
+        defer { drop() }
+        guard let tag, let found = try? await uid() else { return false }
+        return found != tag
+    }
+
+    /// Which readers have a tag, and how often one has come there or gone.
+    private static func arrivals(_ states: [PCSCService.ReaderState]) -> [String: DWORD] {
+        Dictionary(states.filter(\.hasTag).map { ($0.name, $0.changes) }) { first, _ in first }
     }
 
     // MARK: Listing

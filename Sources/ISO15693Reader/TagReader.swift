@@ -8,8 +8,8 @@ public protocol TagReader: ISO15693Transport {
     /// - Throws: what is wrong with the reader, or ``ISO15693Error/cancelled``.
     func waitForTag() async throws(ISO15693Error) -> [UInt8]
 
-    /// Waits until no tag is at the reader: until two inventories, a second apart, are not answered, or the reader
-    /// says so.
+    /// Waits until the tag that answered an inventory last is at the reader no more: until two inventories, a second apart,
+    /// are not answered, another tag answers, or the reader says so.
     /// - Throws: what is wrong with the reader, or ``ISO15693Error/cancelled``.
     func waitForTagToLeave() async throws(ISO15693Error)
 }
@@ -18,11 +18,7 @@ extension ISO15693Transport {
     /// Who is in the field.
     /// - Returns: the UID, the highest octet first, as it is printed.
     public func uid() async throws(ISO15693Error) -> [UInt8] {
-        let data = try await exchange(.inventory)
-        guard data.count >= 9 else {
-            throw .malformedAnswer("expected a storage format and a UID, found \(data.count) octets")
-        }
-        return data[1..<9].reversed()
+        try ISO15693Answer.uid(inInventory: try await exchange(.inventory))
     }
 }
 
@@ -44,10 +40,16 @@ struct FieldWatch: Sendable {
         }
     }
 
-    func untilNone() async throws(ISO15693Error) {
-        var misses = 0
+    /// - Parameter tag: the tag that is to leave; `nil`: the one that answers first.
+    func untilGone(_ tag: [UInt8]?) async throws(ISO15693Error) {
+        var (tag, misses) = (tag, 0)
         while misses < 2 {
-            misses = try await look() == nil ? misses + 1 : 0
+            if let uid = try await look() {
+                guard uid == tag ?? uid else { return }
+                (tag, misses) = (uid, 0)
+            } else {
+                misses += 1
+            }
             if misses < 2 { try await rest(Self.longPause) }
         }
     }

@@ -80,6 +80,11 @@ struct DeviceRegister {
             arguments: [Int64(bitPattern: address.bits), address.kindCode, device, seen?.microseconds])
     }
 
+    /// The number of the oldest device that gave this serial number.
+    func sensor(serial: String, model: String?) throws -> Int64? {
+        try device(of: model) { $0.serial == serial }
+    }
+
     private func find(_ description: DeviceDescription) throws -> Int64? {
         let byAddress = try description.address.flatMap { address in
             try Int64.fetchOne(

@@ -159,7 +159,7 @@ extension Journal {
         let rows = try Row.fetchAll(
             db,
             sql: """
-                SELECT w.reading, w.destination, w.timestamp, w.revision, coalesce(w.delivered_at, w.handed_over_at)
+                SELECT w.reading, w.destination, w.timestamp, w.revision, w.delivered_at, w.handed_over_at
                 FROM outbox AS o CROSS JOIN outbox AS w ON w.timestamp = ?2 AND w.destination = o.destination
                     AND w.user = o.user AND w.resource = o.resource AND w.provider = o.provider AND w.type = o.type
                     AND w.share = o.share
@@ -173,7 +173,7 @@ extension Journal {
             let former: Int64 = try row.value(0)
             let place = OutboxPlace(
                 destination: try row.value(1), timestamp: try row.value(2), revision: try row.value(3),
-                deliveredAt: try row.value(4))
+                deliveredAt: try row.value(4), offeredAt: try row.value(5))
             guard !known.contains(place.destination) else { continue }
             // It may count again.
             try OutboxRevision.leaveBehind(db, "reading = ?", former)

@@ -64,7 +64,7 @@ extension Journal {
     mutating func add(_ sample: ImportedSample, _ id: ReadingID, _ frame: Frame) throws -> FrameOutcome {
         let record = sample.record
         let match: PrunedReadings.Match = try pruned?.find(id, record) ?? .none
-        if case .other = match, sample.recordName != nil { revisedPruned += 1 }
+        if case .other = match, sample.recordName != nil { revisedPruned[id] = record }
         switch match {
         case .same, .other:
             // Whatever digits it was written with.

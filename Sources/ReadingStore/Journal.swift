@@ -20,8 +20,8 @@ struct Journal {
     let pruned: PrunedReadings?
     /// The row of the frame that is being read again; nil for one that has just come.
     var storedFrame: Int64?
-    /// How many records of other programs say something else than they said when their readings were pruned.
-    var revisedPruned = 0
+    /// The records of other programs that say something else than they said when their readings were pruned.
+    var revisedPruned: [ReadingID: Record] = [:]
 
     init(
         _ db: Database, contact: consuming ContactState, epoch: Int, decoder: any FrameDecoding, sealing: Sealing,
@@ -197,6 +197,11 @@ struct Journal {
             return .revised(try load(key))
         }
         var isKept = try isKept(frame, by: key, .record)
+        if !isKept, storedFrame != nil, try same(frame, of: key, .record) != nil {
+            // It was kept while it waited for the rest, and the reading has one like it.
+            try forgetStoredFrame()
+            isKept = true
+        }
         if !isKept, !FrameBatch.keeps(frame.format), record.heeding(reading.record) == reading.record,
             try isDropped(frameOf: reading, key)
         {

@@ -129,7 +129,8 @@ extension ReadingStore {
     /// A reading keeps its id, its time and everything else. Destinations that have it are asked to take it back from the
     /// former person, and get it as the new person's, where that person's consent and the destination's people allow it. A
     /// record of a slot that was nobody's becomes an ordinary reading of the person. Reading the device again, or the same
-    /// capture, changes nothing of that. Whose the device's next readings are is unchanged.
+    /// capture, changes nothing of that. Whose the device's next readings are is unchanged, but for a sensor without an address:
+    /// one person wears it, so its next readings are that person's too.
     ///
     /// Readings move some hundred in a transaction: one that is cut short has moved each reading whole or not at all, and
     /// moving the same selection again moves the rest.
@@ -341,10 +342,20 @@ private struct Mover {
         if wasCertain, stored.columns.user != person {
             try Changes(db: db).noteDeparture(of: key, from: stored.columns.user, numbers)
         }
+        try assignSensor(of: key, to: person)
         try Changes(db: db).noteRevision(of: key, numbers)
         let wasExcluded = stored.columns.recordExclusion != nil || stored.columns.timeExclusion != nil
         try queue(key, for: person, former, wasExcluded: wasExcluded, &move)
         move.moved += 1
+    }
+
+    /// Makes the sensor of a reading the person's: one person wears it, so its next readings are theirs too.
+    private func assignSensor(of reading: Int64, to person: Int64) throws {
+        try db.executeCached(
+            sql: """
+                UPDATE device SET user = ?1 WHERE user IS NOT ?1 AND address IS NULL
+                    AND key = (SELECT device FROM sensor_record WHERE reading = ?2)
+                """, arguments: [person, reading])
     }
 
     /// How a reading stood with a destination.

@@ -130,14 +130,25 @@ extension ReadingStore: DeviceMemory {
                         SELECT is_complete, error, announced, coalesce(received, 0),
                             started_at < (
                                 SELECT started_at FROM contact INDEXED BY contact_device
-                                WHERE device = last.device AND key < ?1 ORDER BY started_at DESC LIMIT 1)
+                                WHERE device = last.device AND key < ?1 ORDER BY started_at DESC LIMIT 1),
+                            gaps
                         FROM contact AS last NOT INDEXED
                         WHERE device = (SELECT device FROM contact WHERE key = ?1) AND key < ?1 ORDER BY key DESC LIMIT 1
                         """), arguments: [contact.id])
             guard let row, let isComplete = try row.value(0) as Bool?, try !row.value(4) as Bool else { return nil }
+            let gaps: String? = try row.value(5)
             return ContactSummary(
-                isComplete: isComplete, error: try row.value(1), announced: try row.value(2), received: try row.value(3)
-            )
+                isComplete: isComplete, error: try row.value(1), announced: try row.value(2),
+                received: try row.value(3), gaps: Self.gaps(in: gaps ?? ""))
+        }
+    }
+
+    /// The gaps that ``endContact(_:_:)`` has written.
+    private static func gaps(in text: String) -> [ClosedRange<UInt16>] {
+        text.split(separator: ",").compactMap { gap -> ClosedRange<UInt16>? in
+            let bounds = gap.split(separator: "-").compactMap { UInt16($0) }
+            guard bounds.count == 2, bounds[0] <= bounds[1] else { return nil }
+            return bounds[0]...bounds[1]
         }
     }
 

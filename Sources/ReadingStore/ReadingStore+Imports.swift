@@ -18,8 +18,8 @@ public enum ImportOutcome: Sendable, Hashable {
 package struct RecordsAdded: Sendable {
     /// What became of each frame.
     package var outcomes: [FrameOutcome]
-    /// How many of the frames say something else of a reading than was pruned of it. They are repetitions among the outcomes: the
-    /// owner let go of the reading, so a newer version of it isn't stored.
+    /// How many pruned readings the frames say something new of. Those are repetitions among the outcomes: the owner let go of the
+    /// reading, so a newer version of it isn't stored. That it came is noted, and the next time it is nothing new.
     package var revisedPruned: Int
 }
 
@@ -83,7 +83,7 @@ extension ReadingStore {
         try await addRecords(of: provider, person: person, frames).outcomes
     }
 
-    /// The same, and how many frames revise what was pruned.
+    /// The same, and how many pruned readings are revised.
     package func addRecords(
         of provider: String, person: String, _ frames: @escaping @Sendable (Instant) -> [Frame]
     ) async throws -> RecordsAdded {
@@ -95,12 +95,12 @@ extension ReadingStore {
             let memory = try JournalMemory(db, sealing, holds: holdRules(inWriting: db))
             let numbers = RowNumbers(db, memory, now: now)
             let origin = Origin(person: person, provider: provider)
-            var revisedPruned = 0
+            let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
+            var revisedPruned: [ReadingID: Record] = [:]
             let outcomes = try Self.inContact(db, origin, at: now, sealing, numbers) { contact in
                 var journal = try Journal(
                     db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder,
-                    sealing: sealing,
-                    pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory, numbers: numbers)
+                    sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
                 let others = try Self.others(than: contact, db)
                 var outcomes: [FrameOutcome] = []
                 for frame in frames {
@@ -114,7 +114,9 @@ extension ReadingStore {
                 revisedPruned = journal.revisedPruned
                 return outcomes
             }
-            return RecordsAdded(outcomes: outcomes, revisedPruned: revisedPruned)
+            // Behind the contact: one that brings nothing leaves nothing.
+            for (id, record) in revisedPruned { try pruned?.note(record, of: id) }
+            return RecordsAdded(outcomes: outcomes, revisedPruned: revisedPruned.count)
         }
         publish(added.outcomes)
         return added

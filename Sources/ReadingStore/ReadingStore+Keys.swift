@@ -65,7 +65,7 @@ extension ReadingStore {
         do {
             try await decodePending()
         } catch {
-            logger.warning("what a recording left is not read yet", metadata: ["error": "\(error)"])
+            logger.warning("what an interrupted contact left is not read yet", metadata: ["error": "\(error)"])
         }
         do {
             try await judgeAgain()

@@ -23,7 +23,8 @@ extension ReadingStore {
         try await redecode([.pending, .nothing, .malformed])
     }
 
-    /// Makes readings of frames that were to grow when the program ended: nobody adds to them any more.
+    /// Makes readings of frames that were to grow when the program ended, of a recording or of a composition that waited for
+    /// its second packet: nobody adds to them any more.
     func decodePending() async throws {
         let isAny = try await read { db in
             try Bool.fetchOne(
@@ -35,7 +36,7 @@ extension ReadingStore {
         }
         guard isAny else { return }
         let result = try await redecode([.pending])
-        logger.notice("an interrupted recording was read", metadata: ["readings": "\(result.newReadings)"])
+        logger.notice("what an interrupted contact left was read", metadata: ["readings": "\(result.newReadings)"])
     }
 
     private func redecode(_ states: [FrameState]) async throws -> RedecodingResult {

@@ -49,6 +49,9 @@ struct SensorStarts {
         try begin(Span(fromMinute: next, time: shown, scannedAt: scannedAt))
     }
 
+    /// The start that the newest scan found; `nil` if none has found one.
+    var newest: Instant? { spans.last?.time.start }
+
     private mutating func begin(_ span: Span) throws {
         try db.execute(
             sql: """
@@ -67,5 +70,22 @@ struct SensorStarts {
         // No record is younger than the scan that brings it: the start that says so was fixed under a wrong clock.
         if span.time.isAfter(scannedAt, minute: facts.minute) { span = newest }
         return span.time.resolve(facts, scannedAt: scannedAt)
+    }
+}
+
+/// A sensor that was scanned before.
+package struct KnownSensor: Sendable, Hashable {
+    /// When it started, as far as is known.
+    package var start: Instant?
+}
+
+extension ReadingStore {
+    /// What is known of a sensor; `nil` for one that was never scanned.
+    package func sensor(serial: String, model: String?) async throws -> KnownSensor? {
+        try await read { [sealing, logger] db in
+            let register = DeviceRegister(db: db, sealing: sealing, logger: logger)
+            guard let device = try register.sensor(serial: serial, model: model) else { return nil }
+            return KnownSensor(start: try SensorStarts(db, device: device).newest)
+        }
     }
 }

@@ -283,14 +283,16 @@ extension ReadingStore {
         return findings
     }
 
-    /// Whether the newest frame is of an older version of another program's record than the stored one, and an earlier frame is what
-    /// was stored.
+    /// Whether an earlier frame is what was stored: the newest one is of an older version of another program's record than the
+    /// stored one, or it is a scan of a sensor that was in another state.
     private static func isOfEarlierFrame(
         _ db: Database, _ rows: RowReader, key: Int64, _ reading: Reading, newest: Frame, _ decoder: any FrameDecoding
     ) throws -> Bool {
-        guard case .imported(let sample) = decoder.decode(newest, model: nil),
-            reading.record.imported?.isNewer(than: sample.updatedAt) == true
-        else { return false }
+        var isOlder = false
+        if case .imported(let sample) = decoder.decode(newest, model: nil) {
+            isOlder = reading.record.imported?.isNewer(than: sample.updatedAt) == true
+        }
+        guard isOlder || reading.record.sensor != nil else { return false }
         let select = try PreparedStatement(
             db,
             """
@@ -399,7 +401,14 @@ extension Reading {
     fileprivate func isAsRead(from frame: Frame, _ decoder: any FrameDecoding) -> Bool {
         // What was stored before its device's model was known stays as it was read then.
         [device.model, nil].contains { model in
-            decoder.decode(frame, model: model).record(like: record)?.heeding(record) == record
+            guard var found = decoder.decode(frame, model: model).record(like: record)?.heeding(record) else {
+                return false
+            }
+            // Earlier versions excluded all that an expired sensor still held. It stays as it was stored.
+            if record.sensor != nil, record.exclusion == .sensorNotActive, found.exclusion == nil {
+                found.exclusion = record.exclusion
+            }
+            return found == record
         }
     }
 }

@@ -189,6 +189,112 @@ struct AdapterTests {
         #expect(try await name(nil) == "hci0")
     }
 
+    private static let otherAdapter = "/org/bluez/hci1"
+
+    private static func addOtherAdapter(to daemon: EmulatedDaemon) async throws {
+        try await daemon.addAdapter(otherAdapter, powered: true, ["Address": .string("AA:BB:CC:00:00:02")])
+    }
+
+    @Test("promise 10: the adapter that was used first is used again when it is back, by all who listen")
+    func returnsToTheFirst() async throws {
+        let bench = try await Bench()
+        let (daemon, radio) = (bench.daemon, bench.radio)
+        #expect(try await radio.bonds() == [])
+        try await Self.addOtherAdapter(to: daemon)
+        var states = radio.adapterStates().makeAsyncIterator()
+        #expect(await states.next() == Self.ready)
+        try await daemon.remove(EmulatedDaemon.adapter)
+        while let state = await states.next() {
+            if case .ready(let adapter) = state, adapter.name == "hci1" { break }
+        }
+        #expect(try await radio.bondedElsewhere(among: [Bench.meter]) == [Bench.meter])
+        let search = Task { for try await _ in radio.peripherals([Bench.meter]) {} }
+        try await until { await daemon.count("hci1 Adapter1.StartDiscovery") == 1 }
+        try await daemon.addAdapter()
+        await #expect(throws: RadioError.lost) { try await search.value }
+        while let state = await states.next() {
+            if case .ready(let adapter) = state, adapter.name == "hci0" { break }
+        }
+        let again = Task { for try await _ in radio.peripherals([Bench.meter]) {} }
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        again.cancel()
+        #expect(try await radio.bondedElsewhere(among: [Bench.meter]) == [])
+    }
+
+    @Test("Discovery that another listener keeps moves with the adapter that is used")
+    func movesDiscovery() async throws {
+        let bench = try await Bench()
+        let (daemon, link) = (bench.daemon, bench.radio.context.link)
+        _ = try await link.usableAdapter()
+        try await Self.addOtherAdapter(to: daemon)
+        try await until { await link.adapters.count == 2 }
+        try await daemon.remove(EmulatedDaemon.adapter)
+        try await until { await link.adapters.count == 1 }
+        let discovery = bench.radio.context.discovery
+        #expect(try await discovery.begin().adapter.name == "hci1")
+        try await daemon.addAdapter()
+        try await until { await link.adapters.count == 2 }
+        #expect(try await discovery.begin().adapter.name == "hci0")
+        #expect(await daemon.count("hci1 Adapter1.StopDiscovery") == 1)
+        #expect(await daemon.count("hci0 Adapter1.StartDiscovery") == 1)
+        await discovery.end()
+        await discovery.end()
+    }
+
+    @Test("Of several adapters that are on, the first that has bonds is used; which bonds the others have is told")
+    func prefersBonds() async throws {
+        let bench = try await Bench()
+        try await Self.addOtherAdapter(to: bench.daemon)
+        func name() async throws -> String {
+            let radio = Bench.radio(bench.bus)
+            defer { withExtendedLifetime(radio) {} }
+            return try await radio.context.link.usableAdapter().adapter.name
+        }
+        #expect(try await name() == "hci0")
+        let bonded: EmulatedDaemon.Properties = ["Bonded": .bool(true), "Paired": .bool(true)]
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:08", near: Self.otherAdapter, bonded)
+        #expect(try await name() == "hci1")
+        let elsewhere = DeviceAddress(bits: 0xC000_0000_1809, kind: .random)
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:09", bonded)
+        #expect(try await name() == "hci0")
+        #expect(try await bench.radio.bonds().map(\.address) == [elsewhere])
+        #expect(try await bench.radio.bondedElsewhere(among: [Bench.meter, elsewhere]) == [Bench.meter])
+    }
+
+    @Test("promise 10: a service that does not answer at first is looked at again, though nobody asks")
+    func looksAgain() async throws {
+        let bench = try await Bench()
+        let calls = Counter()
+        await bench.daemon.on("ObjectManager.GetManagedObjects") { daemon, call in
+            if calls.next() < 3 { throw EmulatedDaemon.error("Failed", "Input/output error") }
+            return try await daemon.behave("ObjectManager.GetManagedObjects", call)
+        }
+        var states = bench.radio.adapterStates().makeAsyncIterator()
+        #expect(
+            await states.next()
+                == .unusable(.other(name: "org.bluez.Error.Failed", message: "Input/output error")))
+        #expect(await states.next() == Self.ready)
+        #expect(calls.next() == 4)
+    }
+
+    @Test("A service that did not answer is looked at as soon as it tells of an adapter")
+    func looksWhenTold() async throws {
+        var limits = RadioLimits.test
+        limits.look = .seconds(3600)
+        let bench = try await Bench(powered: nil, limits: limits)
+        let calls = Counter()
+        await bench.daemon.on("ObjectManager.GetManagedObjects") { daemon, call in
+            if calls.next() == 1 { throw EmulatedDaemon.error("Failed", "Input/output error") }
+            return try await daemon.behave("ObjectManager.GetManagedObjects", call)
+        }
+        var states = bench.radio.adapterStates().makeAsyncIterator()
+        #expect(
+            await states.next()
+                == .unusable(.other(name: "org.bluez.Error.Failed", message: "Input/output error")))
+        try await bench.daemon.addAdapter()
+        #expect(await states.next() == Self.ready)
+    }
+
     @Test("An adapter's properties of the wrong type are passed over")
     func passesOverWrongTypes() async throws {
         let bench = try await Bench(powered: nil)

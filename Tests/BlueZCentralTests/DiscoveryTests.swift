@@ -250,6 +250,76 @@ struct DiscoveryTests {
         search.cancel()
     }
 
+    @Test("Discovery that does not begin again after a connection is tried again until it does")
+    func triesUntilItBegins() async throws {
+        let bench = try await Bench()
+        let daemon = bench.daemon
+        let calls = Counter()
+        await daemon.on("Adapter1.StartDiscovery") { daemon, call in
+            if (2...4).contains(calls.next()) { throw EmulatedDaemon.error("Failed", "Input/output error") }
+            return try await daemon.behave("Adapter1.StartDiscovery", call)
+        }
+        _ = try await bench.addMeter()
+        let search = Task { for try await _ in bench.radio.peripherals([Bench.meter]) {} }
+        try await until { await bench.radio.context.discovery.isRunning }
+        let (peripheral, _) = try await bench.connect()
+        try await until { await bench.radio.context.discovery.isRunning }
+        #expect(await daemon.count("hci0 Adapter1.StartDiscovery") == 5)
+        #expect(bench.log.lines(from: .notice).count { $0.contains("discovery does not begin") } == 1)
+        await peripheral.disconnect()
+        search.cancel()
+        try await until { await bench.listeners == 0 }
+    }
+
+    @Test("A device is connected while discovery is still being begun again")
+    func connectsMeanwhile() async throws {
+        let bench = try await Bench()
+        let daemon = bench.daemon
+        let (calls, gate) = (Counter(), Gate())
+        await daemon.on("Adapter1.StartDiscovery") { daemon, call in
+            if calls.next() == 2 { await gate.wait() }
+            return try await daemon.behave("Adapter1.StartDiscovery", call)
+        }
+        _ = try await bench.addMeter()
+        let search = Task { for try await _ in bench.radio.advertisements() {} }
+        try await until { await bench.radio.context.discovery.isRunning }
+        let (peripheral, characteristics) = try await bench.connect()
+        #expect(!characteristics.isEmpty)
+        // Had connecting waited for it, the call would have timed out, and its answer would count for nothing.
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 2 }
+        #expect(await !bench.radio.context.discovery.isRunning)
+        gate.open()
+        try await until { await bench.radio.context.discovery.isRunning }
+        #expect(await daemon.count("hci0 Adapter1.StartDiscovery") == 2)
+        await peripheral.disconnect()
+        search.cancel()
+    }
+
+    @Test("Discovery that has run for long begins anew, loses nobody who is waited for, and ends with its listeners")
+    func beginsAnew() async throws {
+        var limits = RadioLimits.test
+        limits.listening = .milliseconds(50)
+        let bench = try await Bench(limits: limits)
+        let daemon = bench.daemon
+        let heard = Notes<DeviceAddress?>()
+        let search = Task {
+            for try await peripheral in bench.radio.peripherals([Bench.meter]) {
+                heard.add(peripheral.advertisement.address)
+            }
+        }
+        try await until { await daemon.count("hci0 Adapter1.StopDiscovery") >= 3 }
+        _ = try await bench.addMeter()
+        try await until { !heard.all.isEmpty }
+        #expect(heard.all.first == Bench.meter)
+        search.cancel()
+        try await until { await bench.listeners == 0 }
+        try await until { await !bench.radio.context.discovery.isRunning }
+        let starts = await daemon.count("hci0 Adapter1.StartDiscovery")
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(await daemon.count("hci0 Adapter1.StartDiscovery") == starts)
+        #expect(await daemon.count("hci0 Adapter1.StopDiscovery") == starts)
+    }
+
     @Test("A device that does not come in time is named, and discovery ends")
     func namesWhoWasNotSeen() async throws {
         let bench = try await Bench()

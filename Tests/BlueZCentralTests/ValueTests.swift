@@ -222,6 +222,35 @@ struct ValueTests {
         #expect(await bench.daemon.count("char001c GattCharacteristic1.StopNotify") == 2)
     }
 
+    @Test("Where notifications are kept, the link ends first; the daemon is to forget them all the same")
+    func disconnectsFirst() async throws {
+        let bench = try await Bench()
+        let meter = try await bench.addMeter()
+        let (peripheral, characteristics) = try await bench.connect()
+        let measurement = try #require(characteristics[0x2A18])
+        await peripheral.keepNotifying()
+        try await peripheral.startNotifying(measurement)
+        await peripheral.disconnect()
+        let log = await bench.daemon.log.filter { $0.hasSuffix("StopNotify") || $0.hasSuffix("Device1.Disconnect") }
+        #expect(
+            log == [
+                "dev_C0_00_00_00_18_08 Device1.Disconnect", "char001c GattCharacteristic1.StopNotify",
+            ])
+        // It hangs up by itself.
+        let (again, _) = try await bench.connect()
+        await again.keepNotifying()
+        try await again.startNotifying(measurement)
+        try await bench.daemon.linkDown(meter.path)
+        #expect(try await again.nextValues(within: .seconds(600)) == .disconnected)
+        #expect(await bench.daemon.count("char001c GattCharacteristic1.StopNotify") == 2)
+        await again.disconnect()
+        // What was kept once is not kept by the next connection.
+        let (third, _) = try await bench.connect()
+        try await third.startNotifying(measurement)
+        await third.disconnect()
+        #expect(await bench.daemon.log.last == "dev_C0_00_00_00_18_08 Device1.Disconnect")
+    }
+
     @Test("Values that came before StopNotify was answered can still be taken")
     func keepsLateValues() async throws {
         let bench = try await Bench()

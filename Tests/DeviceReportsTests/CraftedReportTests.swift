@@ -80,6 +80,36 @@ import Testing
         #expect(made[6...].elementsEqual(expected[6...]) == (wrong == 0))
     }
 
+    @Test("what two values of one weighing both say stays equal: a gateway joins them in the report, too")
+    func weighings() throws {
+        func time(_ day: UInt8) -> DateTime {
+            DateTime(year: 2026, month: 9, day: day, hour: 7, minute: 15, second: 0)
+        }
+        func first(_ day: UInt8) -> [UInt8] {
+            BodyCompositionMeasurement(
+                rawBodyFat: 225, timeStamp: time(day), userID: 2, fields: [.basalMetabolism: 7000], goesOn: true
+            ).encoded
+        }
+        let second = BodyCompositionMeasurement(rawBodyFat: 225, fields: [.weight: 15_000], goesOn: true).encoded
+        let weight = WeightMeasurement(rawWeight: 15_000, timeStamp: time(10), userID: 2).encoded
+        var exchange = Self.exchange(
+            0x2A9C, service: 0x181B,
+            [
+                .value(9, first(10)), .value(9, second), .value(11, weight), .value(9, first(12)), .value(9, second),
+            ])
+        exchange.characteristics.append(
+            Characteristic(uuid: 0x2A9D, service: 0x181D, valueHandle: 11, properties: [.notify]))
+        for seed in 1...20 {
+            let made = Anonymiser(using: Dice(state: UInt64(seed))).anonymous(exchange).exchange.steps
+                .compactMap(\.action.octets)
+            let packets = try [0, 1, 3, 4].map { try BodyCompositionMeasurement(decoding: made[$0]) }
+            let whole = try #require(packets[0].joined(with: packets[1]), "seed \(seed)")
+            #expect(packets[2].joined(with: packets[3]) != nil, "seed \(seed)")
+            let beside = try WeightMeasurement(decoding: made[2])
+            #expect(whole.fields[.weight] == beside.rawWeight && whole.completed(by: beside) == whole, "seed \(seed)")
+        }
+    }
+
     @Test("how a checksum is wrong says nothing of what it was of")
     func wrongChecksum() throws {
         // Two zeros stand where the checksum is: of each of these values, all but one result would otherwise be another's.
@@ -252,7 +282,11 @@ import Testing
         let made = result.exchange.steps.compactMap(\.action.octets).flatMap(\.self)
         let frame = try MicrolifeFrame(decoding: made)
         #expect(frame.side == side && frame.data.count == body.count)
-        #expect(frame.data[40..<45] != [26, 11, 20, 7, 42] && frame.data[50..<55].elementsEqual([20, 0, 1, 0, 0]))
+        if side == 0x3A {
+            #expect(frame.data[40..<45] != [26, 11, 20, 7, 42] && frame.data[50..<55].elementsEqual([20, 0, 1, 0, 0]))
+        } else {
+            #expect(frame.data.allSatisfy { $0 == 0 })
+        }
         #expect(!made.hexadecimal().contains("8d5d4d"))
     }
 

@@ -139,12 +139,40 @@ struct MemoryTests {
             return [1000: error, 999: cold, 998: high, 997: good][minute]
         }
         #expect(try sensor.decoded.records.map(\.exclusion) == [nil, .implausible, .noValue, .errorRecord])
+        // None of them has reached the end of its life.
         for state in [SensorState.notActivated, .warmingUp, .expired, .shutDown, .failure, .unknown(9)] {
             sensor.state = state
             let records = try sensor.decoded.records
             #expect(records.map(\.exclusion) == [.sensorNotActive, .implausible, .noValue, .errorRecord])
             #expect(records.map(\.hasConcentration) == [true, true, false, false])
         }
+        sensor.maximumLife = 1000
+        for state in [SensorState.expired, .shutDown] {
+            sensor.state = state
+            #expect(try sensor.decoded.records.map(\.exclusion) == [nil, .implausible, .noValue, .errorRecord])
+        }
+    }
+
+    @Test("after its end a sensor still tells what it measured before, and that counts", arguments: [4, 5] as [UInt8])
+    func expired(_ state: UInt8) throws {
+        var sensor = EncodedSensor(age: 20_885)
+        sensor.state = SensorState(rawValue: state)
+        let records = try sensor.decoded.records
+        #expect(records.count == 48)
+        for record in records {
+            let minute = try #require(record.sensor).minute
+            #expect(record.exclusion == (minute < 20_880 ? nil : .sensorNotActive), "\(minute)")
+        }
+        // One that has failed, and shut down then, is none that has come to its end.
+        sensor.failure = SensorFailure(code: 11, ageMinutes: nil)
+        #expect(try sensor.decoded.records.allSatisfy { $0.exclusion != nil } == (state == 5))
+        sensor.failure = nil
+        sensor.age = 20_879
+        #expect(try sensor.decoded.records.allSatisfy { $0.exclusion == .sensorNotActive })
+        sensor.age = 20_885
+        // Where the memory does not say how long it lives, nothing is known to be before the end.
+        sensor.damaged = [.footer]
+        #expect(try sensor.decoded.records.allSatisfy { $0.exclusion != nil })
     }
 
     @Test("records of the first hour are those of a sensor that warms up, whenever they are read")

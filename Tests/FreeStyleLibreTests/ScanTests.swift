@@ -65,7 +65,7 @@ struct ScanTests {
             let scan = try #require(try LibreScan(payload: sensor.payload).sensorScan)
             if scan.isRunning { running.append(sensor.state.name) }
         }
-        #expect(running == ["warming_up", "active", "expired"])
+        #expect(running == ["warming_up", "active"])
         sensor.state = .active
         sensor.damaged = [.header]
         #expect(try LibreScan(payload: sensor.payload).sensorScan?.isRunning == false)

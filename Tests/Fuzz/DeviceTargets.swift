@@ -13,7 +13,11 @@ extension FuzzTarget {
                 0x16, 0x7F, 0x00, 0x4F, 0x00, 0x5F, 0x00, 0xEA, 0x07, 11, 21, 7, 30, 0, 0x00, 0x45, 0x01, 0x00, 0x04,
             ]
             let glucose: [UInt8] = [3, 5, 0, 0xE9, 0x07, 13, 1, 0, 5, 0, 0xC4, 0xFF, 0x5F, 0xB0, 0x11]
-            return (0..<24).flatMap { model in [[model, 2] + bm85, [model, 0] + glucose, [model, 1, 2, 5, 0, 6]] }
+            // A spot check and a cuff's record out of a memory: the first of its equals, the characteristic, the value.
+            let spot: [UInt8] = [0, 0x5E, 0x2A, 0x11, 97, 0, 72, 0, 0xDF, 0x07, 1, 1, 0, 0, 1]
+            let recalled: [[UInt8]] = [[1, 13] + spot, [22, 13, 1, 0x35, 0x2A] + bm85]
+            return recalled
+                + (0..<24).flatMap { model in [[model, 2] + bm85, [model, 0] + glucose, [model, 1, 2, 5, 0, 6]] }
         }
     ) { octets in
         guard octets.count >= 2 else { return }
@@ -31,6 +35,7 @@ extension FuzzTarget {
             case 10: .o2ringSaturations
             case 11: .o2ringPulses
             case 12: .o2ringMessage
+            case 13: .recalledValue
             default: FrameFormat(characteristic: characteristics[Int(octets[1]) % 4])
             }
         let frame = Frame(

@@ -3,6 +3,7 @@ import GATTClient
 import GATTProfiles
 import HealthReadings
 import ReadingStore
+import Synchronization
 import Testing
 
 @testable import HealthDevices
@@ -33,6 +34,28 @@ import Testing
         behaviour.name = "Scale"
         behaviour.more = [(0x2A9C, 0x181B)]
         behaviour.streams[0x2A9C] = compositions
+        return behaviour
+    }
+
+    private static func weight(minute: UInt8? = nil, user: UInt8? = nil) -> (uuid: BluetoothUUID, octets: [UInt8]) {
+        let weight = WeightMeasurement(rawWeight: 15_000, timeStamp: minute.map { time($0) }, userID: user)
+        return (0x2A9D, weight.encoded)
+    }
+
+    private static func fat(
+        _ fat: UInt16, minute: UInt8? = nil, user: UInt8? = nil, weight: UInt16? = nil
+    ) -> (uuid: BluetoothUUID, octets: [UInt8]) {
+        let fields = weight.map { [BodyCompositionMeasurement.Field.weight: $0] } ?? [:]
+        let composition = BodyCompositionMeasurement(
+            rawBodyFat: fat, timeStamp: minute.map { time($0) }, userID: user, fields: fields)
+        return (0x2A9C, composition.encoded)
+    }
+
+    private func scale(sending weighings: [(uuid: BluetoothUUID, octets: [UInt8])]) -> EmulatedDevice.Behaviour {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = "Scale"
+        behaviour.more = [(0x2A9C, 0x181B), (0x2A9D, 0x181D)]
+        behaviour.weighings = weighings
         return behaviour
     }
 
@@ -97,6 +120,153 @@ import Testing
         #expect(readings.map(\.time.instant) == [Instant(rfc3339: "2026-10-30T06:15:00Z")])
         #expect(try await store.verify().isEmpty)
         #expect(try await store.redecode().newReadings == 0)
+        // Each packet, and what they are together, once.
+        #expect(try await store.statistics().frames == 3)
+        try store.close()
+    }
+
+    @Test(
+        "a composition without a time has time and user of its weight, whichever comes first; read twice, still one",
+        arguments: [true, false], [1, 4])
+    func weighings(startsWithWeight: Bool, burst: Int) async throws {
+        let pairs = [
+            (Self.weight(minute: 15, user: 2), Self.fat(225)), (Self.weight(minute: 20, user: 1), Self.fat(300)),
+        ]
+        var behaviour = scale(sending: pairs.flatMap { startsWithWeight ? [$0.0, $0.1] : [$0.1, $0.0] })
+        behaviour.burst = burst
+        let bench = Bench(behaviour)
+        for _ in 0..<2 {
+            #expect(try await bench.read() == ContactSummary(isComplete: true, received: 4))
+        }
+        #expect(found(bench.store.records) == [one(225, minute: 15, user: 2), one(300, minute: 20, user: 1)])
+        #expect(bench.store.readingCount == 4)
+        // It is stored as it came, and what it is with its weight beside it.
+        #expect(bench.store.frames.contains { $0.format == .bodyCompositionPart && $0.payload == Self.fat(225).octets })
+    }
+
+    @Test("two packets without time or user have those of their weight, too", arguments: [true, false])
+    func packetsOfWeighing(startsWithWeight: Bool) async throws {
+        let packets = [
+            BodyCompositionMeasurement(rawBodyFat: 225, fields: [.basalMetabolism: 7000], goesOn: true),
+            BodyCompositionMeasurement(rawBodyFat: 225, fields: [.impedance: 5000], goesOn: true),
+        ].map { (uuid: BodyCompositionMeasurement.uuid, octets: $0.encoded) }
+        let weight = [Self.weight(minute: 15, user: 2)]
+        let bench = Bench(scale(sending: startsWithWeight ? weight + packets : packets + weight))
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 2))
+        #expect(found(bench.store.records) == [one(225, minute: 15, user: 2)] && bench.store.readingCount == 2)
+    }
+
+    @Test("a composition stays as it came where its weight has nothing to tell, contradicts it, or may be another's")
+    func otherWeighings() async throws {
+        let (early, late) = (Self.weight(minute: 15, user: 2), Self.weight(minute: 20, user: 1))
+        let cases: [([(uuid: BluetoothUUID, octets: [UInt8])], Set<Found>)] = [
+            ([Self.weight(), Self.fat(225)], [one(225)]), ([Self.fat(225), Self.weight()], [one(225)]),
+            ([Self.fat(225)], [one(225)]),
+            // Two in front of their weights: whose is whose?
+            ([Self.fat(225), Self.fat(300), early, late], [one(225), one(300)]),
+            ([Self.fat(225), Self.fat(300), early, Self.fat(310), late], [one(225), one(300), one(310)]),
+            // One more than there are weights.
+            ([early, Self.fat(225), Self.fat(300)], [one(225, minute: 15, user: 2), one(300)]),
+            // Two weights: in socks there is no composition, and a scale may send all that it keeps of one kind first.
+            ([early, late, Self.fat(225)], [one(225)]), ([Self.fat(225), early, late], [one(225)]),
+            ([early, late, Self.fat(225), Self.fat(300)], [one(225), one(300)]),
+            ([early, Self.fat(225), late, early, Self.fat(300)], [one(225, minute: 15, user: 2), one(300)]),
+            (
+                [Self.fat(225), early, Self.fat(300), late, early, Self.fat(310), late],
+                [one(225, minute: 15, user: 2), one(300), one(310)]
+            ),
+            // Another user's, another time's, another weight's.
+            ([early, Self.fat(225, user: 3)], [one(225, user: 3)]),
+            ([Self.fat(225, minute: 16), early], [one(225, minute: 16)]),
+            ([early, Self.fat(225, weight: 15_001)], [one(225)]),
+            ([early, Self.fat(225, user: 2)], [one(225, minute: 15, user: 2)]),
+            // Its identity is made of its own time and of the user that it says.
+            ([early, Self.fat(225, minute: 15)], [one(225, minute: 15)]),
+            ([Self.fat(225, minute: 15, weight: 15_000), early], [one(225, minute: 15)]),
+        ]
+        for (sent, expected) in cases {
+            let bench = Bench(scale(sending: sent))
+            #expect(try await bench.read() == ContactSummary(isComplete: true, received: sent.count))
+            #expect(found(bench.store.records) == expected, "\(sent)")
+        }
+    }
+
+    @Test("a weight that comes again is one weight", arguments: [true, false])
+    func repeatedWeight(startsWithWeight: Bool) async throws {
+        let weight = Self.weight(minute: 15, user: 2)
+        let weights = [weight, weight]
+        let bench = Bench(scale(sending: startsWithWeight ? weights + [Self.fat(225)] : [Self.fat(225)] + weights))
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 2))
+        #expect(found(bench.store.records) == [one(225, minute: 15, user: 2)] && bench.store.readingCount == 2)
+    }
+
+    @Test("a composition that was stored before it got its weight's time is no other one when its contact is replayed")
+    func storedBefore() async throws {
+        let start = try #require(Instant(rfc3339: "2026-10-30T06:16:00Z"))
+        let store = try await ReadingStore.open(
+            directory: FileManager.default.temporaryDirectory
+                .appending(path: "composition-\(ProcessInfo.processInfo.globallyUniqueString)").path,
+            decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin", now: { start })
+        func frame(_ format: FrameFormat, _ payload: [UInt8]) -> Frame {
+            Frame(format: format, payload: payload, receivedAt: start, ordinal: 0)
+        }
+        let weight = frame(FrameFormat(characteristic: 0x2A9D), Self.weight(minute: 15, user: 2).octets)
+        let alone = frame(FrameFormat(characteristic: 0x2A9C), Self.composition(225))
+        let part = frame(.bodyCompositionPart, Self.composition(225))
+        let whole = frame(FrameFormat(characteristic: 0x2A9C), Self.composition(225, minute: 15, user: 2))
+        for frames in [[weight, alone], [weight, part, whole], [weight, part, whole]] {
+            let contact = try await store.beginContact(
+                with: DeviceDescription(address: .device(1), model: "generic_body_composition"), at: start, clock: nil,
+                batteryPercent: nil)
+            _ = try await store.append(frames, of: contact)
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: 2))
+            #expect(try await store.query(ReadingQuery()).readings.count == 2)
+        }
+        let readings = try await store.query(ReadingQuery()).readings.filter { $0.kind == .bodyComposition }
+        #expect(found(readings.map(\.record)) == [one(225, minute: 15, user: 2)])
+        // It keeps the time that destinations have it under.
+        #expect(readings.map(\.time.basis) == [.reception] && readings.map(\.time.instant) == [start])
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    @Test("promise 1: where the contact breaks in front of the weight, the composition is a reading of its own")
+    func brokenContact() async throws {
+        var behaviour = scale(sending: [Self.fat(225), Self.weight(minute: 15, user: 2)])
+        behaviour.cutAfter = 1
+        let bench = Bench(behaviour)
+        #expect(try await bench.read().received == 1)
+        #expect(found(bench.store.records) == [one(225)])
+    }
+
+    @Test(
+        "promise 1: a composition whose second packet, or weight, power takes away is read when the store opens again",
+        arguments: [true, false])
+    func interrupted(hasPackets: Bool) async throws {
+        let now = try #require(Instant(rfc3339: "2026-11-22T00:00:00Z"))
+        let directory = FileManager.default.temporaryDirectory
+            .appending(path: "composition-\(ProcessInfo.processInfo.globallyUniqueString)").path
+        func open() async throws -> ReadingStore {
+            try await ReadingStore.open(
+                directory: directory, decoder: ModelFrameDecoder(), clientUserID: "white_bear",
+                timeZone: "Europe/Berlin", now: { now })
+        }
+        var store = try await open()
+        let behaviour =
+            hasPackets
+            ? scale([Self.first, Self.second]) : scale(sending: [Self.fat(225), Self.weight(minute: 15, user: 2)])
+        let reader = MeterReader(journal: EndingJournal(store, after: 1), memory: store)
+        await #expect(throws: EndingJournal.Ended.self) {
+            try await reader.read(EmulatedDevice(behaviour, log: EventLog()))
+        }
+        #expect(try await store.query(ReadingQuery()).readings.isEmpty)
+        try store.close()
+        store = try await open()
+        let readings = try await store.query(ReadingQuery()).readings
+        #expect(found(readings.map(\.record)) == [hasPackets ? one(225, minute: 15, user: 2) : one(225)])
+        #expect(readings.map(\.time.basis) == [hasPackets ? .assumedZone : .reception])
+        #expect(try await store.statistics().pendingFrames == 0)
+        #expect(try await store.verify().isEmpty)
         try store.close()
     }
 
@@ -128,4 +298,28 @@ import Testing
         other.fields[.muscleMass] = 1
         #expect(first.joined(with: other) == nil)
     }
+}
+
+/// A journal that ends after so many commits, as when power goes.
+private final class EndingJournal: FrameJournal {
+    struct Ended: Error {}
+
+    private let store: ReadingStore
+    private let left: Mutex<Int>
+
+    init(_ store: ReadingStore, after commits: Int) {
+        self.store = store
+        left = Mutex(commits)
+    }
+
+    func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
+        let isOn = left.withLock { left in
+            left -= 1
+            return left >= 0
+        }
+        guard isOn else { throw Ended() }
+        return try await store.append(frames, of: contact)
+    }
+
+    func keep(_ growing: Frame, of contact: Contact) async throws { try await store.keep(growing, of: contact) }
 }

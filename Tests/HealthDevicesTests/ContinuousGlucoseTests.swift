@@ -191,6 +191,57 @@ import Testing
         #expect(!isAnother(start: 60, minute: 1100, at: 1160) && !isAnother(start: -60, minute: 1100, at: 1040))
     }
 
+    @Test("of a sensor that begins each session by the same time, one that has come further is read from its beginning")
+    func sameStart() async throws {
+        let bench = bench()
+        let store = try await ReadingStore.open(
+            directory: FileManager.default.temporaryDirectory
+                .appending(path: "cgm-\(ProcessInfo.processInfo.globallyUniqueString)").path,
+            decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin")
+        let reader = MeterReader(journal: store, memory: store)
+        #expect(try await reader.read(bench.device).isComplete)
+        // An hour later another session is in its 30th minute.
+        bench.device.change { $0.readable = Self.readable(start: Self.start, minute: 30, hasChecksum: true) }
+        bench.glucose { $0.records = (1...30).map { Self.value($0, above: 7) } }
+        #expect(try await reader.read(bench.device).isComplete)
+        let readings = try await store.query(ReadingQuery()).readings
+        #expect(readings.count == 12 + 30 && readings.allSatisfy { $0.excluded == nil })
+        // Its values, and those of the session before, are an hour apart but for the minutes that it has come further.
+        let times = readings.filter { $0.record.sequence == 12 }.compactMap(\.time.instant?.seconds).sorted()
+        #expect(zip(times, times.dropFirst()).map { $1 - $0 } == [3600 - 18 * 60])
+        try store.close()
+    }
+
+    @Test("where our clock was set, a session that goes on is read again, and nothing comes as new")
+    func clockWasSet() async throws {
+        let bench = bench()
+        try await bench.read()
+        // An hour later by our clock, 8 minutes by the sensor's.
+        go(bench, to: 20)
+        #expect(try await bench.read().isComplete)
+        #expect(bench.log.requests.contains([1, 1]))
+        #expect(bench.store.epoch == 0 && bench.store.readingCount == 20)
+    }
+
+    @Test("a session whose start cannot be read for once is the one that its minutes tell")
+    func startNotTold() async throws {
+        let bench = bench()
+        try await bench.read()
+        // An hour later.
+        go(bench, to: 72)
+        bench.device.change { $0.readable[0x2AAA] = .failure(.attribute(0x0E)) }
+        #expect(try await bench.read().isComplete)
+        #expect(bench.store.epoch == 0 && bench.store.readingCount == 72)
+        #expect(bench.store.records.allSatisfy { $0.baseTime == Self.start.at($0.sequence) })
+        // Another one, of which nothing is known.
+        bench.device.change { behaviour in
+            behaviour.readable = Self.readable(start: nil, minute: 20, hasChecksum: true)
+        }
+        bench.glucose { $0.records = (1...20).map { Self.value($0, above: 7) } }
+        try await bench.read()
+        #expect(bench.store.epoch == 1 && bench.store.readingCount == 92)
+    }
+
     @Test("promise 7: a session whose start was never set gives no time, and its records come anew once it is")
     func withoutStart() async throws {
         let bench = bench(start: nil)

@@ -59,8 +59,12 @@ final class EmulatedDevice: Peripheral {
         var writable: [BluetoothUUID: GATTError?] = [:]
         /// What it sends when these are enabled.
         var streams: [BluetoothUUID: [[UInt8]]] = [:]
+        /// What a scale sends of several characteristics, in this order, when its weights are enabled.
+        var weighings: [(uuid: BluetoothUUID, octets: [UInt8])] = []
         /// What it has stored, and sends by 2A5E when it is asked for all at its control point; then its answer.
         var spotChecks: (stored: [[UInt8]], answer: UInt8)?
+        /// What it measures as soon as it has answered, and sends by 2A5E.
+        var measuresThen: [[UInt8]] = []
         /// It disconnects as soon as it has sent what was enabled.
         var leavesWhenSent = false
         /// Subscriptions are lost that come sooner after the connection.
@@ -148,7 +152,7 @@ final class EmulatedDevice: Peripheral {
             if state.behaviour.isPaired, !state.behaviour.knowsBond, !state.behaviour.connectsWithoutBond {
                 throw RadioError.forgottenByDevice(state.behaviour.address)
             }
-            state.compositions = CompositionJoiner()
+            state.compositions = CompositionJoiner(hasWeights: state.behaviour.more.contains { $0.uuid == 0x2A9D })
             state.isConnected = true
             state.handedOut = 0
             state.waitedSinceConnecting = .zero
@@ -224,6 +228,7 @@ final class EmulatedDevice: Peripheral {
             let answers: [(BluetoothUUID, [UInt8])] =
                 if octets == [1, 1], let spots = state.behaviour.spotChecks {
                     spots.stored.map { (0x2A5E, $0) } + [(0x2A52, [6, 0, 1, spots.answer])]
+                        + state.behaviour.measuresThen.map { (0x2A5E, $0) }
                 } else {
                     state.behaviour.glucose?.answer(to: octets) ?? []
                 }
@@ -256,6 +261,10 @@ final class EmulatedDevice: Peripheral {
             case let records
             where state.behaviour.glucose?.hasControlPoint == false && records == state.behaviour.glucose?.measurement:
                 send(state.behaviour.glucose?.records ?? [])
+            case 0x2A9D where !state.behaviour.weighings.isEmpty:
+                state.queue += state.behaviour.weighings.map {
+                    CharacteristicValue(uuid: $0.uuid, octets: $0.octets, receivedAt: Instant(seconds: state.clock))
+                }
             case let other where state.behaviour.streams[other] != nil: send(state.behaviour.streams[other] ?? [])
             default: break
             }
@@ -332,10 +341,10 @@ final class EmulatedDevice: Peripheral {
                     if value.uuid == 0x2AA7 {
                         return count + ContinuousGlucoseMeasurement.parts(of: value.octets).count
                     }
-                    // So is a composition, with its second packet.
-                    if case .last = state.compositions.take(value) { return count + 2 }
+                    // So is a composition, with its second packet or its weight.
+                    let whole = state.compositions.take(value).whole.count
                     let segment = value.uuid == 0x2B8B ? try? HealthObservationSegment(decoding: value.octets) : nil
-                    return count + (segment.flatMap { state.joiner.take($0) } == nil ? 1 : 2)
+                    return count + whole + (segment.flatMap { state.joiner.take($0) } == nil ? 1 : 2)
                 }
             }
             if frames > 0 { log.note(.handedOut(frames)) }

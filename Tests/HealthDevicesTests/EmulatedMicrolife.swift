@@ -13,6 +13,8 @@ final class EmulatedMicrolife: Peripheral {
         var chosen: UInt8 = 1
         /// How many users it says it has; `nil`: it says nothing of itself.
         var users: UInt8? = 2
+        /// The generation that it is.
+        var side = MicrolifeFrame.Side.monitor
         /// Whether it shows only the user that is chosen, whoever is asked for.
         var showsChosenOnly = false
         /// Whether it refuses to show its memory.
@@ -44,6 +46,7 @@ final class EmulatedMicrolife: Peripheral {
         var pieces = 0
         var waited = Duration.zero
         var now: Int64 = 1_795_000_000
+        var settingsOfClock = 0
     }
 
     let log: EventLog
@@ -60,6 +63,8 @@ final class EmulatedMicrolife: Peripheral {
     /// What the last contact was asked.
     var requests: [MicrolifeFrame] { state.withLock { $0.requests } }
     var waited: Duration { state.withLock { $0.waited } }
+    /// How often its clock was set, as one of the earlier generation does by what it is asked for its memory with.
+    var settingsOfClock: Int { state.withLock { $0.settingsOfClock } }
 
     var advertisement: Advertisement {
         Advertisement(address: .device(8), name: name, isPaired: true, seenAt: Instant(seconds: 0))
@@ -100,23 +105,32 @@ final class EmulatedMicrolife: Peripheral {
                 state.behaviour.silences -= 1
                 return
             }
-            if state.behaviour.sendsStrays { send(MicrolifeFrame(.monitor, 0x81), &state) }
+            let side = state.behaviour.side
+            if state.behaviour.sendsStrays { send(MicrolifeFrame(side, 0x81), &state) }
             switch request.command {
             case 0x04: state.queue = []
-            case 0x05: if let users = state.behaviour.users { send(Self.identity(users), &state) }
+            case 0x05: if let users = state.behaviour.users { send(Self.identity(users, side), &state) }
             case 0x00: history(request.data, &state)
-            default: send(MicrolifeFrame(.monitor, 0x91), &state)
+            default: send(MicrolifeFrame(side, 0x91), &state)
             }
         }
     }
 
-    private static func identity(_ users: UInt8) -> MicrolifeFrame {
+    private static func identity(_ users: UInt8, _ side: MicrolifeFrame.Side) -> MicrolifeFrame {
+        // Of the generation before it says who its only user is, and which version it is.
+        guard side == .monitor else { return MicrolifeFrame(side, 0x05, [UInt8](repeating: 1, count: 20)) }
         var data = [UInt8](repeating: 0, count: 57)
         (data[0], data[49], data[50]) = (1, users, 99)
-        return MicrolifeFrame(.monitor, 0x05, data)
+        return MicrolifeFrame(side, 0x05, data)
     }
 
     private func history(_ request: [UInt8], _ state: inout State) {
+        if state.behaviour.side == .earlierMonitor {
+            state.settingsOfClock += 1
+            // Seven octets, three measurements that go on, and records of seven.
+            let record: [UInt8] = [134, 70, 68, 7, 17, 17, 2]
+            return send(MicrolifeFrame(.earlierMonitor, 0, [UInt8](repeating: 0, count: 28) + record), &state)
+        }
         guard !state.behaviour.refuses, request.count == 7, request.dropLast().allSatisfy({ $0 == 0 }) else {
             return send(MicrolifeFrame(.monitor, 0x91), &state)
         }

@@ -54,6 +54,8 @@ final class EmulatedOmron: Peripheral {
         var battery: UInt8?
         /// It ends each link but that of its pairing; the radio may take it for one that has lost its bond.
         var endsLaterLinks = false
+        /// It ends the link when it has ended a session.
+        var hangsUp = false
         var seemsToForget = false
     }
 
@@ -106,9 +108,6 @@ final class EmulatedOmron: Peripheral {
         Advertisement(
             address: .device(7), name: behaviour.name, isPaired: behaviour.isBonded, seenAt: Instant(seconds: 0))
     }
-
-    /// So much time passes before the next contact.
-    func wait(hours: Int64) { state.withLock { $0.now += hours * 3600 } }
 
     /// It is bonded, and stays connected.
     func wasPaired() {
@@ -325,6 +324,8 @@ final class EmulatedOmron: Peripheral {
         }
     }
 
+    func keepNotifying() async { log.note(.keep) }
+
     func nextValues(within timeout: Duration) async throws -> ValueBurst {
         state.withLock { state in
             guard state.isConnected else { return .disconnected }
@@ -333,6 +334,10 @@ final class EmulatedOmron: Peripheral {
                 return .disconnected
             }
             guard !state.queue.isEmpty else {
+                if state.behaviour.hangsUp, state.requests > 0, !state.isOpen {
+                    state.isConnected = false
+                    return .disconnected
+                }
                 state.waited += timeout
                 return .silence
             }

@@ -24,6 +24,12 @@ final class EmulatedOneTouch: Peripheral {
         var silences = 0
         /// The code it refuses everything with.
         var refuses: UInt8?
+        /// The codes that it refuses records of these numbers with.
+        var refusesRecords: [UInt16: UInt8] = [:]
+        /// It never answers for records of these numbers.
+        var unreadable: Set<UInt16> = []
+        /// For numbers that it does not have it sends the record whose number is so much higher.
+        var ring: UInt16?
         /// The link goes after so many records.
         var cutAfter: Int?
         /// What it says its newest number and its count are, in place of the truth.
@@ -113,6 +119,10 @@ final class EmulatedOneTouch: Peripheral {
             }
             if question.count == 3, question[0] == 0xB3 {
                 let number = UInt16(question[1]) | UInt16(question[2]) << 8
+                guard !state.behaviour.unreadable.contains(number) else {
+                    state.asked.append(number)
+                    return
+                }
                 if let delay = state.behaviour.delays.removeValue(forKey: number) {
                     state.busyUntil = state.waited + delay
                 }
@@ -154,7 +164,9 @@ final class EmulatedOneTouch: Peripheral {
         case let ask where ask.first == 0xB3 && ask.count == 3:
             let number = UInt16(ask[1]) | UInt16(ask[2]) << 8
             state.asked.append(number)
-            guard var octets = record(number, state.behaviour) else { return frame([0x08]) }
+            if let code = state.behaviour.refusesRecords[number] { return frame([code]) }
+            let higher = state.behaviour.ring.flatMap { record(number + $0, state.behaviour) }
+            guard var octets = record(number, state.behaviour) ?? higher else { return frame([0x08]) }
             if let left = state.behaviour.damages[number], left > 0 {
                 state.behaviour.damages[number] = left - 1
                 octets[9] ^= 0x40

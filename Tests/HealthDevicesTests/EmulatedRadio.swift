@@ -33,6 +33,7 @@ final class EmulatedRadio: Radio {
         var mostConnected = 0
         var watchesBegun = 0
         var listens = 0
+        var keptElsewhere: Set<DeviceAddress> = []
     }
 
     private let state = Mutex(State())
@@ -93,6 +94,9 @@ final class EmulatedRadio: Radio {
     func failWatching(_ error: any Error) {
         for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.1.finish(throwing: error) }
     }
+
+    /// Another adapter has bonds with these devices.
+    func keepElsewhere(_ addresses: Set<DeviceAddress>) { state.withLock { $0.keptElsewhere = addresses } }
 
     var isDiscovering: Bool { state.withLock { !$0.listeners.isEmpty } }
     var watched: Set<DeviceAddress> { state.withLock { $0.watchers.values.reduce(into: []) { $0.formUnion($1.0) } } }
@@ -261,6 +265,10 @@ final class EmulatedRadio: Radio {
         return state.withLock { $0.entries.map(\.device.behaviour) }.filter(\.isPaired).map { behaviour in
             Bond(address: behaviour.address, name: behaviour.name)
         }
+    }
+
+    func bondedElsewhere(among addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
+        state.withLock { $0.keptElsewhere.intersection(addresses) }
     }
 
     func connectionChanges(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<ConnectionChange, any Error> {

@@ -10,6 +10,8 @@ final class EventLog: Sendable {
         case write([UInt8])
         case start(BluetoothUUID)
         case stop(BluetoothUUID)
+        /// What notifies is left enabled until the link has gone: the device sends nothing unasked.
+        case keep
         /// Values left the device; a burst without values of a record's characteristic is not logged.
         case handedOut(Int)
         case began
@@ -38,6 +40,7 @@ final class EventLog: Sendable {
         var owed = 0
         var hasBegun = false
         var notifying: Set<BluetoothUUID> = []
+        var keepsNotifying = false
         for event in events {
             switch event {
             case .handedOut(let count):
@@ -60,8 +63,9 @@ final class EventLog: Sendable {
                 notifying.remove(uuid)
             case .disconnect:
                 if owed > 0 { return "disconnected while \(owed) frames were not durable" }
-                if !notifying.isEmpty { return "disconnected while \(notifying) notified" }
-                hasBegun = false
+                if !notifying.isEmpty, !keepsNotifying { return "disconnected while \(notifying) notified" }
+                (hasBegun, keepsNotifying, notifying) = (false, false, [])
+            case .keep: keepsNotifying = true
             case .began: hasBegun = true
             case .connect, .askedForLast, .epoch, .ended, .paired: break
             }

@@ -273,6 +273,25 @@ import Testing
         #expect(try await other.read().isComplete && other.log.requests.isEmpty)
     }
 
+    @Test("promise 2: stored spot checks of an oximeter whose clock was never set come once, and have no time")
+    func storedWithoutTime() async throws {
+        @Sendable func spot(_ saturation: UInt8) -> [UInt8] {
+            [0x13, saturation, 0x00, 0x48, 0x00, 0xDF, 0x07, 1, 1, 0, 0, 0, 0x00, 0x02]
+        }
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = "Oximeter"
+        behaviour.more = [(0x2A5E, 0x1822), (0x2A52, 0x1822)]
+        behaviour.spotChecks = (stored: [spot(97), spot(96)], answer: 1)
+        let bench = Bench(behaviour)
+        let journal = MemoryJournal(timeZone: try #require(ZoneRules.named("Europe/Berlin")))
+        for _ in 0..<3 {
+            #expect(try await bench.read().isComplete)
+            #expect(try await MeterReader(journal: journal, memory: journal).read(bench.device).isComplete)
+        }
+        #expect(bench.store.readingCount == 2 && journal.readings.count == 2)
+        #expect(journal.readings.allSatisfy { $0.time.instant == nil && $0.excluded == .noTime })
+    }
+
     /// A scale with both its services, which is gone as soon as it has sent what was enabled.
     private func scale(_ adjust: (inout EmulatedDevice.Behaviour) -> Void = { _ in }) -> Bench {
         var behaviour = EmulatedDevice.Behaviour()

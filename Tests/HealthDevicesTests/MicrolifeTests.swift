@@ -37,12 +37,13 @@ import Testing
     }
 
     private func monitor(
-        _ records: [Int] = [5, 3], _ adjust: (inout EmulatedMicrolife.Behaviour) -> Void = { _ in }
+        _ records: [Int] = [5, 3], name: String = "B3 BT",
+        _ adjust: (inout EmulatedMicrolife.Behaviour) -> Void = { _ in }
     ) -> EmulatedMicrolife {
         var behaviour = EmulatedMicrolife.Behaviour()
         behaviour.records = records.map { (0..<$0).map { Self.record($0) } }
         adjust(&behaviour)
-        return EmulatedMicrolife(behaviour, log: log)
+        return EmulatedMicrolife(behaviour, name: name, log: log)
     }
 
     @discardableResult private func read(_ monitor: EmulatedMicrolife) async throws -> ContactSummary {
@@ -193,8 +194,8 @@ import Testing
         let chosenOnly = monitor { $0.showsChosenOnly = true }
         #expect(try await read(chosenOnly) == ContactSummary(isComplete: true, announced: 5, received: 5))
         let silent = monitor([4]) { $0.users = nil }
-        #expect(try await read(silent).received == 4 && silent.requests.map(\.command) == [5, 0, 4])
-        #expect(silent.waited == .seconds(10))
+        #expect(try await read(silent).received == 4)
+        #expect(silent.requests.map(\.command) == [5, 5, 5, 0, 4] && silent.waited == .seconds(30))
         let other = monitor([4, 2]) { $0.records = [$0.records[0]] }
         #expect(try await read(other).isComplete)
         #expect(store.readingCount == 5 && log.breachOfPromise1 == nil)
@@ -246,7 +247,8 @@ import Testing
     func refusals() async throws {
         let silent = monitor { $0.silences = 100 }
         #expect(try await read(silent).error == "timeout")
-        #expect(silent.waited == .seconds(40))
+        // For what it is, and for its memory.
+        #expect(silent.waited == .seconds(60))
         #expect(try await read(monitor { $0.refuses = true }).error == "microlife_refused")
         let measuring = monitor { $0.measuring = Self.record(9) }
         #expect(try await read(measuring).error == "microlife_measuring")
@@ -276,12 +278,46 @@ import Testing
         }
     }
 
+    @Test(
+        "promise 7: a monitor of the generation before is asked what it is, and nothing that would set its clock",
+        arguments: ["A6 BT", "A7 Touch BT", "B6 Connect", "B3 BT"])
+    func earlierGeneration(name: String) async throws {
+        let monitor = monitor(name: name) { $0.side = .earlierMonitor }
+        let summary = try await read(monitor)
+        #expect(summary.error == "microlife_generation" && !summary.isComplete && summary.received == 0)
+        #expect(ContactFailure(summary)?.hint != nil)
+        #expect(monitor.requests.map(\.command) == [5, 4] && monitor.settingsOfClock == 0)
+        #expect(store.readingCount == 0 && log.breachOfPromise1 == nil)
+        // Of the present generation, a monitor of this name is read.
+        let present = self.monitor(name: name)
+        #expect(try await read(present).received == 8)
+    }
+
+    @Test("promise 7: a monitor that nobody has seen is asked for no memory before it has said what it is")
+    func saysNothing() async throws {
+        for side in [MicrolifeFrame.Side.monitor, .earlierMonitor] {
+            let silent = monitor(name: "B6 Connect") {
+                $0.users = nil
+                $0.side = side
+            }
+            #expect(try await read(silent).error == "timeout")
+            #expect(silent.requests.allSatisfy { $0.command == 5 } && silent.settingsOfClock == 0)
+        }
+    }
+
+    @Test("an answer of the generation before is no history of the present one")
+    func otherLayout() throws {
+        let data: [UInt8] = [0, 0, 1, 1] + [UInt8](repeating: 0, count: 33) + Self.record(1)
+        #expect(try MicrolifeHistory(MicrolifeFrame(.monitor, 0, data)).records.count == 1)
+        #expect(throws: MalformedFrame.self) { try MicrolifeHistory(MicrolifeFrame(.earlierMonitor, 0, data)) }
+    }
+
     @Test("names of the family are found; a device of such a name without the service is none")
     func names() {
         let catalogue = Catalogue()
         for (name, id) in [
             ("B3 BT", "microlife_b3"), ("BP3GY1-2N", "microlife_bp3gy1"), ("B4 BT", "microlife_b4"),
-            ("A6 BT", "microlife_a6"), ("B6 Connect", "microlife_a6"),
+            ("A6 BT", "microlife_a6"), ("BP3GU1-7B", "microlife_a6"), ("B6 Connect", "microlife_b6"),
         ] {
             let advertisement = Advertisement(address: nil, name: name, seenAt: Instant(seconds: 0))
             #expect(catalogue.model(for: advertisement)?.id == id)

@@ -104,8 +104,6 @@ struct SeededNumbers: RandomNumberGenerator {
                 for user in rings.indices {
                     let most = [0, 1, 3, memory.count - 1, memory.count, memory.count + 1].randomElement(
                         using: &numbers)
-                    // A ring that is filled within a day looks as if nothing had been measured.
-                    if let most, most >= memory.count { monitor.wait(hours: 25) }
                     rings[user].measure(most ?? 0, user: user)
                 }
                 // Of the newest record a part is written.
@@ -164,5 +162,37 @@ struct SeededNumbers: RandomNumberGenerator {
                 guard missing.isEmpty else { return }
             }
         }
+    }
+
+    /// hass-omron's requests 193 and 195 show the log of an HEM-7380T1 that does so.
+    @Test(
+        "promise 2: a monitor whose memory is full moves its records down, and says the same of each new one: it comes",
+        arguments: models)
+    func movedDown(model: String) async throws {
+        let memory = try #require(Catalogue()[model]?.omronMemory)
+        let isHighFirst = memory.layout.order == .highFirst
+        let (length, count) = (memory.layout.length, memory.count)
+        let store = RecordingStore(EventLog())
+        var behaviour = try EmulatedOmron.Behaviour.memory(model, records: [])
+        (behaviour.key, behaviour.longestRead) = (Self.key, memory.longestRead)
+        let monitor = EmulatedOmron(behaviour, log: EventLog())
+        let reader = MeterReader(journal: store, memory: store, model: model, secrets: Secrets([.device(7): Self.key]))
+        // Each user's newest record stands in the last slot, and the next is written behind it.
+        for (contact, new) in [0, 1, 0, 2, 1].enumerated() {
+            let moved = [0, 1, 1, 3, 4][contact]
+            monitor.change { behaviour in
+                for user in memory.users.indices {
+                    behaviour.cursors[user] = 0x4000
+                    behaviour.slots[user] = (0..<count).map { slot in
+                        Measurement(number: slot + moved, user: user).octets(length, highFirst: isHighFirst)
+                    }
+                }
+            }
+            // The emulated monitor's clock goes on by an hour.
+            let summary = try await reader.read(monitor)
+            #expect(summary.isComplete && summary.error == nil, "contact \(contact), \(new) new: \(summary)")
+            #expect(store.readingCount == memory.users.count * (count + moved), "contact \(contact), \(new) new")
+        }
+        #expect(monitor.writesToMemory == 0)
     }
 }

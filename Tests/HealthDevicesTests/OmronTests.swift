@@ -61,36 +61,56 @@ import Testing
         #expect(store.readingCount == expected && log.breachOfPromise1 == nil)
     }
 
-    @Test("one new record is read in six requests, whoever's it is", arguments: models)
+    @Test(
+        "a monitor whose bond is enough is not told to stop, and may hang up itself; one with a key is told",
+        arguments: models)
+    func farewell(model: String) async throws {
+        let monitor = try monitor(model)
+        let hasKey = monitor.memory.stack == .key
+        for hangsUp in [false, true] {
+            log.clear()
+            monitor.change { $0.hangsUp = hangsUp }
+            let before = monitor.waited
+            #expect(try await read(monitor).error == nil)
+            let isLeft = log.events.contains(.keep)
+            let isStopped = log.events.contains { if case .stop = $0 { true } else { false } }
+            #expect(isLeft == !hasKey && isStopped == hasKey)
+            #expect(log.events.last == .disconnect && log.breachOfPromise1 == nil)
+            let isWaitedFor = !hasKey && !hangsUp
+            let farewell = isWaitedFor ? OmronLink.patienceForHangUp : .zero
+            #expect(monitor.waited - before == OmronLink.pause + farewell)
+        }
+    }
+
+    @Test("one new record is read in six requests, or in seven of one record each, whoever's it is", arguments: models)
     func oneNew(model: String) async throws {
         let monitor = try monitor(model, [40, 20])
         let reader = MeterReader(journal: store, memory: store, model: model, secrets: Secrets([.device(7): Self.key]))
         try await reader.read(monitor)
         let memory = monitor.memory
+        let most = memory.slotsARead == 1 ? 7 : 6
         for (user, number) in [40, 20].prefix(memory.users.count).enumerated() {
             monitor.change { $0.measure(1, user: user, of: memory, since: number) }
             let before = store.readingCount
             #expect(try await reader.read(monitor).isComplete)
             #expect(store.readingCount == before + 1)
-            #expect(monitor.requests <= 6, "\(monitor.requests)")
+            #expect(monitor.requests <= most, "\(monitor.requests)")
         }
         #expect(monitor.requests >= 5)
-        // Another process does not know where the other user stood.
+        // Another process knows as much.
         monitor.change { $0.measure(1, user: 0, of: memory, since: 41) }
         let before = store.readingCount
         #expect(try await read(monitor).isComplete)
-        #expect(store.readingCount == before + 1 && monitor.requests <= (memory.slotsARead == 1 ? 7 : 6))
+        #expect(store.readingCount == before + 1 && monitor.requests <= most)
     }
 
-    @Test("a user is believed to have measured nothing for a day, of a ring that nobody fills in a day")
-    func settledUsers() async throws {
+    @Test("a user who has measured nothing is asked for the newest record, and no more")
+    func nothingNew() async throws {
         let monitor = try monitor("omron_hem7361t", [40, 20])
         let reader = MeterReader(
             journal: store, memory: store, model: "omron_hem7361t", secrets: Secrets([.device(7): Self.key]))
         try await reader.read(monitor)
-        // The index and the clock.
-        #expect(try await reader.read(monitor).isComplete && monitor.reads.count == 2)
-        monitor.wait(hours: 25)
+        // The index, the clock, and a block for each user.
         #expect(try await reader.read(monitor).isComplete && monitor.reads.count == 4)
         #expect(try await reader.read(monitor, allRecords: true).received == 60)
         // A contact that was cut makes everything be read again.
@@ -217,7 +237,7 @@ import Testing
     func silent() async throws {
         let monitor = try monitor("omron_hem7143t1") { $0.silences = 4 }
         #expect(try await read(monitor).isComplete)
-        #expect(monitor.waited == .seconds(12) + OmronLink.pause)
+        #expect(monitor.waited == .seconds(12) + OmronLink.pause + OmronLink.patienceForHangUp)
         monitor.change { $0.silences = 100 }
         let summary = try await read(monitor)
         #expect(summary.error == "timeout" && !summary.isComplete)

@@ -232,6 +232,125 @@ import Testing
         #expect(store.readingCount == 0 && log.breachOfPromise1 == nil)
     }
 
+    // MARK: Numbers without a record
+
+    @Test(
+        "promise 3: a refused number stops nothing that is newer, and is asked for once more",
+        arguments: [8, 9, 42, 3] as [UInt8])
+    func refusedRecord(code: UInt8) async throws {
+        let meter = meter(1...6) { $0.refusesRecords = [3: code] }
+        let summary = try await read(meter)
+        #expect(!summary.isComplete && summary.error == nil && summary.received == 5)
+        // Below the lowest there is none.
+        #expect(meter.asked == [1, 2, 3, 4, 5, 6, 0] && log.breachOfPromise1 == nil)
+        meter.change { $0.records.append((7, 840_001_000, 111, 0)) }
+        #expect(try await !read(meter).isComplete)
+        #expect(store.readingCount == 6)
+        #expect(try await read(meter).isComplete)
+        #expect(stored == contents(of: meter).filter { $0.number != 3 })
+        #expect(try await read(meter).isComplete)
+        #expect(meter.asked == [7])
+        // It may have been refused for a while only: asked for all, the meter shows it.
+        meter.change { $0.refusesRecords = [:] }
+        #expect(try await read(meter, all: true).isComplete)
+        #expect(stored == contents(of: meter) && store.epoch == 0)
+    }
+
+    @Test("a refusal that is sent twice, or late, is none of the next record", arguments: [0, 11])
+    func refusedTwice(delay: Int) async throws {
+        let meter = meter {
+            $0.refusesRecords = [3: 8]
+            $0.copies = 2
+            if delay > 0 { $0.delays = [3: .seconds(delay)] }
+        }
+        let summary = try await read(meter)
+        #expect(!summary.isComplete && summary.error == nil && summary.received == 4)
+        #expect(stored == contents(of: meter).filter { $0.number != 3 })
+    }
+
+    @Test("a number that is refused where ours was the last has everything read, and nothing is missing")
+    func refusedLast() async throws {
+        let meter = meter()
+        try await read(meter)
+        meter.change {
+            $0.refusesRecords = [5: 8]
+            $0.records.append((6, 840_001_000, 111, 0))
+        }
+        #expect(try await read(meter).isComplete)
+        #expect(meter.asked == [5, 1, 2, 3, 4, 5, 6, 0])
+        #expect(stored == contents(of: meter) && store.epoch == 0)
+        #expect(try await read(meter).isComplete)
+        #expect(meter.asked == [6])
+    }
+
+    @Test("records that a count leaves out, as it does numbers without a value, are read below the lowest")
+    func countWithoutHoles() async throws {
+        // The meter counts six of nine numbers.
+        let meter = meter(1...9) { behaviour in
+            behaviour.records.removeAll { [4, 5, 8].contains($0.number) }
+        }
+        #expect(try await !read(meter).isComplete)
+        #expect(meter.asked == [4, 5, 6, 7, 8, 9, 3, 2, 1])
+        #expect(stored == contents(of: meter) && log.breachOfPromise1 == nil)
+        #expect(try await read(meter).isComplete)
+
+        let other = OneTouchTests()
+        let zero = other.meter {
+            $0.records[2].value = 0
+            $0.claims = (5, 4)
+        }
+        #expect(try await other.read(zero).isComplete)
+        #expect(zero.asked == [2, 3, 4, 5, 1] && other.store.readingCount == 5)
+    }
+
+    @Test("below the lowest number the search ends at refusals, a silence, and what was taken already")
+    func nothingBelow() async throws {
+        let refusing = meter(100...105) { $0.refusesRecords = [103: 8] }
+        try await read(refusing)
+        #expect(refusing.asked == [100, 101, 102, 103, 104, 105, 99, 98, 97] && store.readingCount == 5)
+        let silent = OneTouchTests()
+        let quiet = silent.meter(100...105) {
+            $0.refusesRecords = [103: 8]
+            $0.unreadable = [99]
+        }
+        let summary = try await silent.read(quiet)
+        #expect(summary.error == nil && quiet.asked.suffix(4) == [105, 99, 99, 99])
+        // A meter that keeps its records in a ring may answer with the one that stands there.
+        let ringing = OneTouchTests()
+        let ring = ringing.meter(100...105) { behaviour in
+            behaviour.records.removeAll { $0.number == 103 }
+            behaviour.claims = (105, 6)
+            behaviour.ring = 6
+        }
+        try await ringing.read(ring)
+        #expect(ringing.stored == ringing.contents(of: ring))
+    }
+
+    @Test("a record of which the meter says nothing is passed over once; a meter that is silent has gone")
+    func unreadable() async throws {
+        let meter = meter { $0.unreadable = [3] }
+        let summary = try await read(meter)
+        #expect(!summary.isComplete && summary.error == nil && summary.received == 4)
+        // The last is proven, as a question was repeated.
+        #expect(meter.waited == .seconds(30) && meter.asked == [1, 2, 3, 3, 3, 4, 5, 5, 0])
+        #expect(stored == contents(of: meter).filter { $0.number != 3 })
+        #expect(try await read(meter).isComplete)
+        let other = OneTouchTests()
+        let gone = other.meter { $0.unreadable = [3, 4] }
+        let failed = try await other.read(gone)
+        #expect(failed.error == "timeout" && failed.received == 2 && other.store.readingCount == 2)
+    }
+
+    @Test("a meter that permits nothing, or shows no record at all, is named")
+    func showsNothing() async throws {
+        let forbidden = meter { $0.refusesRecords = [3: 7] }
+        #expect(try await read(forbidden).error == "onetouch_not_allowed")
+        let none = OneTouchTests()
+        let refusing = none.meter { $0.refusesRecords = [1: 8, 2: 8, 3: 8, 4: 8, 5: 9] }
+        #expect(try await none.read(refusing).error == "onetouch_not_understood")
+        #expect(refusing.asked == [1, 2, 3, 4, 5] && none.store.readingCount == 0)
+    }
+
     @Test("a device of that name without the service fails by name, or is what its services make it")
     func impostor() async throws {
         var behaviour = EmulatedDevice.Behaviour()

@@ -1,3 +1,4 @@
+import GATTClient
 import GATTProfiles
 import HealthReadings
 import Testing
@@ -12,5 +13,140 @@ import Testing
         let body: [UInt8] = [0xAA, 0x55, 0x0F, 0x08, 0x01, 98, 57, 0, 68, status, 0xC0]
         var reader = OximeterStreamReader(.pc60fw)
         #expect(reader.take(body + [OximeterStreamReader.checksum(body[...])]) == nil)
+    }
+
+    // MARK: Spot checks without a time
+
+    /// 97 % and 72 beats a minute, as an unset clock shows the second.
+    private static func unset(_ second: UInt8, _ saturation: UInt8 = 97) -> [UInt8] {
+        [0x11, saturation, 0x00, 72, 0x00, 0xDF, 0x07, 1, 1, 0, 0, second]
+    }
+
+    /// Without any time stamp.
+    private static func unstamped(_ saturation: UInt8 = 97) -> [UInt8] { [0x00, saturation, 0x00, 72, 0x00] }
+
+    /// Without any time stamp, and with the status that it comes from the memory.
+    private static func recalled(_ saturation: UInt8 = 97) -> [UInt8] {
+        [0x02, saturation, 0x00, 72, 0x00, 0x00, 0x02]
+    }
+
+    private static func oximeter(
+        _ stored: [[UInt8]], sends unasked: [[UInt8]] = [], burst: Int = 1
+    ) -> EmulatedDevice.Behaviour {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = "Oximeter"
+        behaviour.more = [(0x2A5E, 0x1822), (0x2A52, 0x1822)]
+        behaviour.spotChecks = (stored: stored, answer: 1)
+        behaviour.streams[0x2A5E] = unasked
+        behaviour.burst = burst
+        return behaviour
+    }
+
+    private func newJournal() throws -> MemoryJournal {
+        MemoryJournal(timeZone: try #require(ZoneRules.named("Europe/Berlin")))
+    }
+
+    private func saturation(_ reading: Reading) -> Int64? {
+        guard case .vital(let vital) = reading.record.value else { return nil }
+        return vital[.saturation]?.number.number?.significand
+    }
+
+    @Test(
+        "promise 2 and 7: a stored spot check without a usable time is one reading however often it comes, of no time",
+        arguments: [1, 8])
+    func stored(burst: Int) async throws {
+        // Equal values at two seconds of an unset clock are two; so are two that nothing tells apart.
+        let memory = [Self.unset(1), Self.unset(2), Self.unstamped(), Self.unstamped(), Self.unset(3, 95)]
+        let bench = Bench(Self.oximeter(memory, burst: burst))
+        for contact in 0..<3 {
+            #expect(try await bench.read().isComplete)
+            #expect(bench.store.readingCount == 5, "contact \(contact)")
+        }
+        bench.device.change { $0.spotChecks = (stored: memory + [Self.unset(4)], answer: 1) }
+        try await bench.read()
+        #expect(bench.store.readingCount == 6)
+
+        let journal = try newJournal()
+        let device = EmulatedDevice(Self.oximeter(memory, burst: burst), log: EventLog())
+        for _ in 0..<2 { try await MeterReader(journal: journal, memory: journal).read(device) }
+        #expect(journal.readings.count == 5)
+        #expect(journal.readings.allSatisfy { $0.excluded == .noTime && $0.time.instant == nil })
+        let stamps = Set(journal.readings.compactMap { $0.record.baseTime?.description })
+        #expect(stamps == ["2015-01-01T00:00:01", "2015-01-01T00:00:02", "2015-01-01T00:00:03"])
+        #expect(journal.readings.allSatisfy { $0.record.deviceTime == nil })
+    }
+
+    @Test("what an oximeter measures now has the time of its reception, before it is asked and once it has answered")
+    func live() async throws {
+        for burst in [1, 8] {
+            var behaviour = Self.oximeter([Self.unstamped(96)], sends: [Self.unstamped(98)], burst: burst)
+            behaviour.measuresThen = [Self.unstamped(99)]
+            let (journal, device) = (try newJournal(), EmulatedDevice(behaviour, log: EventLog()))
+            try await MeterReader(journal: journal, memory: journal).read(device)
+            #expect(journal.readings.map(saturation) == [98, 96, 99], "\(burst)")
+            #expect(journal.readings.map(\.excluded) == [nil, .noTime, nil], "\(burst)")
+            #expect(journal.readings.map(\.time.basis) == [.reception, .unknown, .reception], "\(burst)")
+        }
+    }
+
+    @Test("a spot check that says that it comes from the memory does so though nobody has asked for it")
+    func sentUnasked() async throws {
+        var behaviour = Self.oximeter([], sends: [Self.recalled(), Self.recalled(96), Self.unstamped(98)])
+        behaviour.more = [(0x2A5E, 0x1822)]
+        let (journal, device) = (try newJournal(), EmulatedDevice(behaviour, log: EventLog()))
+        for _ in 0..<2 { try await MeterReader(journal: journal, memory: journal).read(device) }
+        // Each contact brings one that was measured just then, as far as is known.
+        #expect(journal.readings.map(saturation) == [97, 96, 98, 98])
+        #expect(journal.readings.map(\.excluded) == [.noTime, .noTime, nil, nil])
+        // Asked for as well, they are the same.
+        device.change { behaviour in
+            behaviour.more = [(0x2A5E, 0x1822), (0x2A52, 0x1822)]
+            behaviour.streams[0x2A5E] = [Self.recalled()]
+            behaviour.spotChecks = (stored: [Self.recalled(), Self.recalled(96)], answer: 1)
+        }
+        try await MeterReader(journal: journal, memory: journal).read(device)
+        #expect(journal.readings.count == 4)
+    }
+
+    @Test("a spot check with a time is known by it, whether it comes from the memory or not")
+    func timed() async throws {
+        let stamped: [UInt8] = [0x03, 97, 0x00, 72, 0x00, 0xEA, 0x07, 11, 17, 8, 0, 1, 0x00, 0x02]
+        let (journal, device) = (try newJournal(), EmulatedDevice(Self.oximeter([stamped]), log: EventLog()))
+        for _ in 0..<2 { try await MeterReader(journal: journal, memory: journal).read(device) }
+        #expect(journal.readings.count == 1 && journal.readings[0].excluded == nil)
+        #expect(journal.readings[0].record.occurrence == nil && journal.readings[0].time.basis == .assumedZone)
+    }
+
+    @Test(
+        "promise 2: a cuff that keeps its memory and whose clock was never set sends nothing new by sending it again",
+        arguments: [("BM57", 2, Exclusion.noTime), ("BLESmart_0000", 4, nil)] as [(String, Int, Exclusion?)])
+    func unsetCuff(name: String, readings: Int, excluded: Exclusion?) async throws {
+        let record: [UInt8] = [0x02, 127, 0, 79, 0, 0xFF, 0x07] + [UInt8](repeating: 0, count: 7)
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = name
+        let (journal, device) = (try newJournal(), EmulatedDevice(behaviour, log: EventLog()))
+        for _ in 0..<2 {
+            // Two equal measurements.
+            device.change { $0.cuffRecords = [record, record] }
+            try await MeterReader(journal: journal, memory: journal).read(device)
+        }
+        #expect(journal.readings.count == readings && journal.readings.allSatisfy { $0.excluded == excluded })
+        // A cuff without a clock sends each record when it is made.
+        device.change { $0.cuffRecords = [[0x00, 127, 0, 79, 0, 0xFF, 0x07]] }
+        try await MeterReader(journal: journal, memory: journal).read(device)
+        #expect(journal.readings.last?.time.basis == .reception && journal.readings.last?.excluded == nil)
+    }
+
+    @Test("octets that are no recalled value are refused", arguments: [0, 1, 2, 3, 7])
+    func malformed(length: Int) {
+        let payload = Array(([0, 0x5E, 0x2A] + Self.unstamped()).prefix(length))
+        let frame = Frame(
+            format: .recalledValue, payload: payload, receivedAt: Instant(seconds: 0), ordinal: 0)
+        for decoder in [ModelFrameDecoder(), StandardFrameDecoder()] as [any FrameDecoding] {
+            guard case .malformed = decoder.decode(frame, model: nil) else {
+                Issue.record("\(length) octets are no value")
+                return
+            }
+        }
     }
 }

@@ -275,6 +275,15 @@ import Testing
         #expect(bench.store.pairing(.device(5)) == .proven)
     }
 
+    @Test("a bond that another adapter has is not taken for one that was removed")
+    func bondedElsewhere() async throws {
+        for number: UInt64 in 1...2 { try await bench.meter(number, paired: .proven) { $0.isPaired = false } }
+        bench.radio.keepElsewhere([.device(1)])
+        #expect(try await bench.manager.reconcilePairings().isEmpty)
+        #expect(bench.store.pairing(.device(1)) == .proven)
+        #expect(bench.store.pairing(.device(2)) == .unpaired)
+    }
+
     @Test("a barred device is not read by the bond the system keeps, and is read again once it is paired")
     func barred() async throws {
         let meter = try await bench.meter(paired: .proven)

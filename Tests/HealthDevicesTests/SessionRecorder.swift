@@ -38,6 +38,7 @@ final class SessionRecorder: Peripheral {
     func stopNotifying(_ characteristic: Characteristic) async throws {
         try await monitor.stopNotifying(characteristic)
     }
+    func keepNotifying() async { await monitor.keepNotifying() }
     func nextValues(within timeout: Duration) async throws -> ValueBurst {
         let burst = try await monitor.nextValues(within: timeout)
         guard case .values(let values) = burst else { return burst }

@@ -21,7 +21,8 @@ import Testing
             return previous
         }
         let whole = ContactSummary(isComplete: true, announced: 6, received: 6)
-        let cut = ContactSummary(isComplete: false, error: "transfer_interrupted", received: 4)
+        let cut = ContactSummary(
+            isComplete: false, error: "transfer_interrupted", received: 4, gaps: [3...3, 7...9])
         #expect(try await contact(1, whole) == nil)
         #expect(try await contact(2, cut) == whole)
         #expect(try await contact(1, whole) == cut)

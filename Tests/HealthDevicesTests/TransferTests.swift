@@ -44,6 +44,76 @@ import Testing
         #expect(bench.log.requests == [[1, 6]])
     }
 
+    @Test(
+        "promise 3: a meter that lacks a record becomes complete though there are new ones in each contact",
+        arguments: [1, 3] as [UInt16], [true, false])
+    func countedWrongAndNew(news: UInt16, counts: Bool) async throws {
+        let bench = Bench(records: glucoseRecords(1...5)) {
+            $0.loses = [3]
+            if !counts { $0.refuses = [.count: 2] }
+        }
+        #expect(try await bench.read().isComplete == false)
+        bench.glucose { $0.records = glucoseRecords(1...(5 + news)) }
+        #expect(try await bench.read().isComplete)
+        #expect(bench.store.readingCount == 4 + Int(news))
+        try await bench.read()
+        #expect(bench.log.requests == [[1, 6]])
+    }
+
+    @Test("promise 3: a new record that is lost is not one that the meter lacks", arguments: [true, false])
+    func lostNews(counts: Bool) async throws {
+        let bench = Bench(records: glucoseRecords(1...5)) {
+            $0.loses = [3]
+            if !counts { $0.refuses = [.count: 2] }
+        }
+        #expect(try await bench.read().isComplete == false)
+        bench.glucose {
+            $0.records = glucoseRecords(1...7)
+            $0.loses = [3, 6]
+        }
+        #expect(try await bench.read().isComplete == false)
+        bench.glucose { $0.loses = [3] }
+        // What came only now was lost on the way: so may be what did not come now.
+        #expect(try await bench.read().isComplete == false)
+        #expect(bench.store.readingCount == 6)
+        #expect(try await bench.read().isComplete)
+    }
+
+    @Test("promise 3: a memory that knows only whether the last contact was complete confirms a second full transfer")
+    func plainMemory() async throws {
+        let bench = Bench(records: glucoseRecords(1...5)) { $0.loses = [3] }
+        let reader = MeterReader(journal: bench.store, memory: PlainMemory(store: bench.store))
+        #expect(try await reader.read(bench.device).isComplete == false)
+        #expect(try await reader.read(bench.device).isComplete)
+    }
+
+    @Test("promise 3: a contact that was cut, or asked for the newest records alone, was no full transfer")
+    func noFullTry() async throws {
+        let bench = Bench(records: glucoseRecords(1...5))
+        #expect(try await bench.read().isComplete)
+        bench.glucose {
+            $0.records = glucoseRecords(1...7)
+            $0.loses = [6]
+        }
+        bench.device.change { $0.cutAfter = 0 }
+        #expect(try await bench.read().error == "transfer_interrupted")
+        bench.device.change { $0.cutAfter = nil }
+        // The newest one is stored as soon as it is asked for, so that nothing is new in the first full transfer.
+        let partial = ContactSummary(isComplete: false, announced: 7, received: 6, gaps: [6...6])
+        #expect(try await bench.read() == partial)
+        bench.glucose { $0.loses = [] }
+        #expect(try await bench.read().isComplete && bench.store.readingCount == 7)
+
+        bench.glucose {
+            $0.records = glucoseRecords(1...10)
+            $0.loses = [8]
+        }
+        #expect(try await bench.read() == ContactSummary(isComplete: false, announced: 4, received: 3, gaps: [8...8]))
+        #expect(try await bench.read().isComplete == false)
+        bench.glucose { $0.loses = [] }
+        #expect(try await bench.read().isComplete && bench.store.readingCount == 10)
+    }
+
     @Test("records that come behind the answer are taken", arguments: [1, 4])
     func late(burst: Int) async throws {
         let bench = Bench(records: glucoseRecords(1...5), burst: burst) { $0.lateRecords = 2 }
@@ -231,5 +301,24 @@ import Testing
         let bench = Bench(cuff: [pressureRecord(1), [0x1E, 127, 0], pressureRecord(2)])
         #expect(try await bench.read().received == 3)
         #expect(bench.store.readingCount == 2 && bench.reported.malformed == 1)
+    }
+}
+
+/// A memory that implements what it has to.
+private struct PlainMemory: DeviceMemory {
+    let store: RecordingStore
+
+    func beginContact(
+        with device: DeviceDescription, at start: Instant, clock: ClockReading?, batteryPercent: UInt8?
+    ) async throws -> Contact {
+        try await store.beginContact(with: device, at: start, clock: clock, batteryPercent: batteryPercent)
+    }
+
+    func lastRecord(of contact: Contact) async throws -> LastRecord? { try await store.lastRecord(of: contact) }
+    func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
+        try await store.beginSequenceEpoch(in: contact)
+    }
+    func endContact(_ contact: Contact, _ summary: ContactSummary) async throws {
+        try await store.endContact(contact, summary)
     }
 }

@@ -131,6 +131,59 @@ struct ClockJumpTests {
         #expect(Set(recent).count > 10, "\(recent)")
     }
 
+    @Test("a clock that was behind at a sensor's first scan is believed as soon as it is put right")
+    func putRight() async throws {
+        let bench = try await bench()
+        try await bench.expectScan()
+        let times = try await bench.times()
+        // The machine was started again: nothing tells of the jump.
+        try FileManager.default.removeItem(atPath: bench.scratch.state + "/clock.json")
+        bench.clock.set(seconds: 5 * 3600)
+        bench.reader.change { $0.tag = tag(EncodedSensor(age: 5036)) }
+        try await bench.expectScan()
+        let all = Set(try await bench.times())
+        #expect(all.isSuperset(of: times))
+        let newest = try #require(all.compactMap { try? Date($0, strategy: .iso8601) }.max())
+        #expect(abs(newest.timeIntervalSinceNow - 5 * 3600) < 600, "\(newest)")
+    }
+
+    @Test("a scan by which a sensor started earlier than is known is refused until something speaks for the clock")
+    func contradicted() async throws {
+        let bench = try await bench()
+        try await bench.expectScan()
+        let times = try await bench.times()
+        // The sensor has counted on for five hours while the machine was off; the clock has not.
+        bench.reader.change { $0.tag = tag(EncodedSensor(age: 5321)) }
+        let refused = try await bench.run("libre", "read", "--json", "--wait", "3s")
+        #expect(refused.status == 78 && refused.errors.contains("clock_not_trusted"), "\(refused)")
+        #expect(refused.errors.contains("contradicts the known start of this sensor"), "\(refused)")
+        #expect(try await bench.times() == times)
+        let environment = await bench.environment
+        let run = try Tool.Running(
+            ["run", "--sandbox", "--state-dir", bench.scratch.state], environment: environment, in: bench.scratch.url)
+        #expect(await run.wait { $0.errorText.contains("contradicts the known start") }, "\(run.errorText)")
+        // While the sensor is there, it is tried again.
+        bench.clock.set(seconds: 5 * 3600, .kernel)
+        #expect(await run.wait { $0.outputText.contains("read          a sensor") }, "\(run.errorText)")
+        run.kill(SIGTERM)
+        #expect(await run.finish().status == 0)
+        try await bench.expectScan()
+        let all = Set(try await bench.times())
+        #expect(all.isSuperset(of: times))
+        let newest = try #require(all.compactMap { try? Date($0, strategy: .iso8601) }.max())
+        #expect(abs(newest.timeIntervalSinceNow - 5 * 3600) < 600, "\(newest)")
+
+        // Where the start is what was wrong, a person says so.
+        bench.reader.change { $0.tag = tag(EncodedSensor(age: 5621)) }
+        let again = try await bench.run("libre", "read", "--json", "--wait", "3s")
+        #expect(again.status == 0, "the clock is synchronised: \(again)")
+        bench.clock.set(seconds: 5 * 3600)
+        bench.reader.change { $0.tag = tag(EncodedSensor(age: 5921)) }
+        #expect(try await bench.run("libre", "read", "--json", "--wait", "3s").status == 78)
+        #expect(try await bench.run("store", "trust-clock", "--json").status == 0)
+        try await bench.expectScan()
+    }
+
     @Test("the service: a jump while it runs, the certificate, a paired program, and what it delivers")
     func service() async throws {
         let bench = try await bench()

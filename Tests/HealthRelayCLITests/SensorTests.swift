@@ -227,6 +227,94 @@ import Testing
         #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
     }
 
+    /// The service at a reader.
+    private func run(at reader: EmulatedReader, _ scratch: Scratch) throws -> Tool.Running {
+        try Tool.Running(
+            ["run", "--sandbox", "--state-dir", scratch.state],
+            environment: [
+                "HEALTHRELAY_NFC_READER": reader.setting, "HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0",
+                "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin", "HEALTHRELAY_BLUETOOTH_ADAPTER": "none",
+            ], in: scratch.url)
+    }
+
+    /// How often the service has said something.
+    private func count(_ words: String, _ run: Tool.Running) -> Int {
+        run.outputText.components(separatedBy: words).count - 1
+    }
+
+    @Test("`run` reads a sensor that was lost in the middle as soon as it answers again")
+    func flickers() async throws {
+        let scratch = try Scratch()
+        let reader = try EmulatedReader()
+        let run = try run(at: reader, scratch)
+        #expect(await run.wait { $0.errorText.contains("is ready") }, "\(run.errorText)")
+        let still = tag(EncodedSensor(age: 602))
+        var shaky = still
+        shaky.leavesAfter = 9
+        reader.change { [shaky] in $0.tag = shaky }
+        // Nine answers, four requests and inventories without one, and two inventories more: it seems to have left.
+        #expect(await run.wait { _ in reader.exchanges >= 19 }, "\(run.errorText)")
+        reader.change { $0.tag = still }
+        #expect(await run.wait { $0.outputText.contains("read          a sensor") }, "\(run.outputText)")
+        #expect(count("not read", run) == 0, "\(run.outputText)")
+        run.kill(SIGTERM)
+        #expect(await run.finish().status == 0)
+    }
+
+    @Test(
+        "`run` tries on while a sensor that it cannot read is there, and says so once; another one in its place is read"
+    )
+    func triesOn() async throws {
+        let scratch = try Scratch()
+        let reader = try EmulatedReader()
+        let run = try run(at: reader, scratch)
+        #expect(await run.wait { $0.errorText.contains("is ready") }, "\(run.errorText)")
+        let good = tag(EncodedSensor(age: 602))
+        var bad = good
+        bad.silentBlocks = [7]
+        reader.change { [bad] in $0.tag = bad }
+        #expect(await run.wait { $0.outputText.contains("not read      tag silent") }, "\(run.outputText)")
+        func asked() -> Int { reader.frames.count { $0 == [0x02, 0x20, 7] } }
+        let before = asked()
+        #expect(await run.wait { _ in asked() > before + 8 }, "it is tried on")
+        #expect(count("not read", run) == 1, "\(run.outputText)")
+        reader.change { $0.tag = good }
+        #expect(await run.wait { $0.outputText.contains("read          a sensor") }, "\(run.outputText)")
+        // Another sensor, and no moment without one.
+        var other = EncodedSensor(age: 5021)
+        other.uid += 1
+        reader.change { [other] in $0.tag = tag(other) }
+        #expect(await run.wait { count("read          a sensor", $0) == 2 }, "\(run.outputText)")
+        #expect(count("not read", run) == 1, "\(run.outputText)")
+        run.kill(SIGTERM)
+        #expect(await run.finish().status == 0)
+        let readings = try await Document(Tool.run(["query", "--json", "--state-dir", scratch.state]).output)
+            .elements("readings")
+        #expect(Set(readings.compactMap { $0["device"]?["serial"]?.plain }).count == 2)
+    }
+
+    @Test("`run` says whose a new sensor is taken to be, where there are several people")
+    func severalPeople() async throws {
+        let scratch = try Scratch()
+        let reader = try EmulatedReader()
+        let settings = scratch.url.appendingPathComponent("healthrelay.yaml")
+        try """
+        user: {client_user_id: white_bear, time_zone: Europe/Berlin}
+        users:
+          - client_user_id: brown_bear
+        nfc: {reader: "\(reader.setting)"}
+        """.write(to: settings, atomically: true, encoding: .utf8)
+        func scan(_ age: UInt16) async throws -> Tool.Result {
+            reader.change { $0.tag = tag(EncodedSensor(age: age)) }
+            let result = try await Tool.run(
+                ["libre", "read", "--wait", "10s", "--config", settings.path, "--state-dir", scratch.state])
+            #expect(result.status == 0, "\(result.errors)")
+            return result
+        }
+        #expect(try await scan(602).errors.contains("the sensor is new, and its readings are white_bear's"))
+        #expect(try await !scan(603).errors.contains("the sensor is new"))
+    }
+
     @Test("dumps: the recorded ones decode to what is written beside them; others say what was expected")
     func dumps() async throws {
         for name in ["active", "advanced", "expired", "failed", "torn", "uncalibrated"] {

@@ -217,6 +217,28 @@ import Testing
         await bench.reader.close()
     }
 
+    @Test("a tag has left, too, when another is in its place; one that is missed once has not")
+    func replaced() async throws {
+        let bench = try Bench()
+        #expect(try await bench.reader.uid() == EmulatedTag.counting.uid)
+        var other = EmulatedTag.counting
+        other.uid[7] ^= 1
+        // It comes before the wait begins.
+        bench.emulated.change { [other] in $0.tag = other }
+        try await bench.reader.waitForTagToLeave()
+        #expect(try await bench.reader.uid() == other.uid)
+        let leaving = Task { try await bench.reader.waitForTagToLeave() }
+        #expect(await eventually { bench.emulated.exchanges >= 2 })
+        bench.emulated.change { $0.tag = nil }
+        #expect(await eventually { bench.emulated.exchanges >= 1 })
+        bench.emulated.change { [other] in $0.tag = other }
+        #expect(await eventually { bench.emulated.exchanges >= 2 })
+        bench.emulated.change { $0.tag = .counting }
+        try await leaving.value
+        #expect(try await bench.reader.uid() == EmulatedTag.counting.uid)
+        await bench.reader.close()
+    }
+
     @Test("waiting for a tag ends with the reader's own error")
     func presenceError() async throws {
         let bench = try Bench(nil)

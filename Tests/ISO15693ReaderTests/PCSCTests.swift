@@ -160,6 +160,69 @@ struct PCSCTests {
         await reader.close()
     }
 
+    /// Waits for a tag, and gives the error, where there is one.
+    private static func waitForTag(_ reader: PCSCTransport) async -> ISO15693Error? {
+        do throws(ISO15693Error) { _ = try await reader.waitForTag() } catch { return error }
+        return nil
+    }
+
+    @Test(
+        "a wait that is cancelled ends at once, although another waits too, and the other goes on",
+        .timeLimit(.minutes(1)))
+    func severalWaits() async throws {
+        let reader = PCSCTransport()
+        #expect(await eventually { ((try? await reader.list()) ?? []).isEmpty == false })
+        let first = Task { await Self.waitForTag(reader) }
+        try await Task.sleep(for: .milliseconds(50))
+        let second = Task { await Self.waitForTag(reader) }
+        try await Task.sleep(for: .milliseconds(50))
+        // Requests don't stand behind the waits either.
+        let begin = ContinuousClock.now
+        #expect(await error(reader) == .noTag)
+        second.cancel()
+        #expect(await second.value == .cancelled)
+        #expect(ContinuousClock.now - begin < .seconds(1))
+        let third = Task { try await reader.waitForTag() }
+        try await Task.sleep(for: .milliseconds(50))
+        first.cancel()
+        #expect(await first.value == .cancelled)
+        // A cancellation that goes on too long would end the wait that is left.
+        try await Task.sleep(for: .milliseconds(100))
+        let card = try await present()
+        #expect(try await third.value == EmulatedTag.counting.uid)
+        await reader.close()
+        withExtendedLifetime(card) {}
+    }
+
+    @Test(
+        "while a tag is waited for to leave others may ask it, and no session of theirs stays open",
+        .timeLimit(.minutes(1)))
+    func askedWhileLeaving() async throws {
+        let card = try await present()
+        let reader = PCSCTransport()
+        #expect(try await reader.uid() == EmulatedTag.counting.uid)
+        let leaving = Task { try await reader.waitForTagToLeave() }
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(try await reader.memory() == EmulatedTag.counting.memory)
+        #expect(await eventually { card.commands.last == [0xFF, 0xC2, 0x00, 0x00, 0x02, 0x82, 0x00, 0x00] })
+        card.remove()
+        try await leaving.value
+        await reader.close()
+    }
+
+    @Test("a tag has left, too, when another is in its place")
+    func replaced() async throws {
+        let card = try await present()
+        let reader = PCSCTransport()
+        #expect(try await reader.uid() == EmulatedTag.counting.uid)
+        // Within a session the reader does not look for itself.
+        card.change { $0.tag.uid[7] ^= 1 }
+        try await reader.waitForTagToLeave()
+        #expect(try await reader.waitForTag() != EmulatedTag.counting.uid)
+        await reader.close()
+        withExtendedLifetime(card) {}
+    }
+
     @Test("without pcscd that is said, and it is found again when it is back")
     func noService() async throws {
         let reader = PCSCTransport()

@@ -40,17 +40,24 @@ import Testing
         #expect(corrected.start == Instant(seconds: start.seconds + 7200))
     }
 
-    @Test("a sensor that does not measure has readings without times, unless its start is known")
-    func stopped() async throws {
-        var sensor = Self.sensor
-        sensor.state = .shutDown
+    @Test(
+        "a sensor that does not measure has readings without times, unless its start is known",
+        arguments: [4, 5] as [UInt8])
+    func stopped(_ state: UInt8) async throws {
+        var sensor = EncodedSensor(age: 20_885)
+        sensor.state = SensorState(rawValue: state)
         let scan = try await Libre1Reader(EmulatedTag(sensor)).read()
         let now = Instant(seconds: 1_795_000_030)
         #expect(Libre1Read(scan, at: now).readings.allSatisfy { $0.time.instant == nil })
-        #expect(Libre1Read(scan, at: now).start == nil)
-        let start = Instant(seconds: 1_794_000_000)
+        #expect(Libre1Read(scan, at: now).start == nil && Libre1Read(scan, at: now).usable.isEmpty)
+        let start = Instant(seconds: 1_793_700_000)
         let known = Libre1Read(scan, at: now, start: start)
         #expect(known.start == start && known.readings.allSatisfy { $0.time.instant != nil })
+        #expect(!known.usable.isEmpty)
+        // One that has ended before its time had a reason.
+        sensor.age = 5021
+        let early = try await Libre1Reader(EmulatedTag(sensor)).read()
+        #expect(Libre1Read(early, at: now, start: start).usable.isEmpty)
     }
 
     @Test("a damaged memory has a sensor and no readings")

@@ -114,11 +114,20 @@ def history_count(age, index):
     return None
 
 
-def readings(memory, good, state, i, fault):
+def active_until(memory, state, age, life):
+    """The minute from which on records do not count for the sensor's state: a sensor that ended early, or failed, has none that do."""
+    if state == "active":
+        return 1 << 16
+    ended = state == "expired" or state == "shut_down" and memory[6:9] == bytes(3)
+    return life if ended and age >= life else 0
+
+
+def readings(memory, good, state, i, fault, life):
     if not good["body"]:
         return [], "body_crc", "body_crc"
     age, trend, history = memory[316] | memory[317] << 8, memory[26], memory[27]
     found, trend_fault, history_fault = [], None, None
+    end = active_until(memory, state, age, life)
     behind = (age - trend) % 16
     if trend >= 16:
         trend_fault = "index_out_of_range"
@@ -140,7 +149,7 @@ def readings(memory, good, state, i, fault):
         value = None if fault or raw["error"] else estimate(raw, i)
         plausible = value and 1 <= value[0] <= 1500 and 0 <= value[1] <= 60
         excluded = ("error_record" if raw["error"] else "no_value" if value is None else "implausible" if not plausible
-                    else None if state == "active" and minute >= 60 else "sensor_not_active")
+                    else None if 60 <= minute < end else "sensor_not_active")
         result.append({"source": source, "minute": minute, "raw": raw, "calibration": "factory_estimate" if value else "none",
                        "glucose": {"value": value[0], "unit": "mg/dL"} if value else None, "excluded": excluded})
     return result, trend_fault, history_fault
@@ -155,7 +164,7 @@ def decode(memory, uid=None, patch=None):
     life = int.from_bytes(memory[326:328], "little") if good["footer"] else None
     i = calibration(memory)
     fault = calibration_fault(good, i)
-    found, trend_fault, history_fault = readings(memory, good, state, i, fault)
+    found, trend_fault, history_fault = readings(memory, good, state, i, fault, life or 0)
     sensor = {
         "serial": serial(uid, patch or b"") if uid else None, "uid": uid.hex().upper() if uid else None,
         "type": model(patch) if patch else None, "state": state, "age_minutes": age, "max_life_minutes": life,

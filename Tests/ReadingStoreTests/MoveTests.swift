@@ -96,6 +96,38 @@ struct MoveTests {
         #expect(try await store.verify().isEmpty)
     }
 
+    @Test(
+        "a sensor whose readings are moved is the person's from then on; its history supersedes the trend that was moved"
+    )
+    func sensor() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let anna = try await Self.anna(store)
+        func scan(_ age: Int, _ time: String, of sensor: DeviceDescription = Build.sensor) async throws {
+            try await harness.contact([Build.scan(age: age, at: time)], device: sensor, at: time)
+        }
+        try await scan(602, "2026-11-21T10:02:30Z")
+        let ids = try await harness.all().map(\.id)
+        #expect(try await store.moveReadings(.readings(ids), to: anna).moved == ids.count)
+        // The history record of minute 600 has come.
+        try await scan(603, "2026-11-21T10:03:30Z")
+        let readings = try await harness.all()
+        #expect(readings.count > ids.count && readings.allSatisfy { $0.person == "anna" })
+        let minute = readings.filter { $0.record.sensor?.minute == 600 }
+        #expect(minute.count == 2 && minute.count { $0.excluded == .superseded } == 1)
+        var other = Build.sensor
+        other.serial = "0M000OTHER1"
+        try await scan(600, "2026-11-21T10:10:30Z", of: other)
+        let others = try await harness.all().filter { $0.device.serial == other.serial }
+        #expect(others.count == 48 && others.allSatisfy { $0.person == "white_bear" })
+        #expect(try await store.verify().isEmpty)
+        // Moving them back moves the sensor too.
+        let white = try #require(try await store.user("white_bear")).key
+        try await store.moveReadings(.readings(try await harness.all().map(\.id)), to: white)
+        try await scan(620, "2026-11-21T10:20:30Z")
+        #expect(try await harness.all().allSatisfy { $0.person == "white_bear" })
+    }
+
     @Test("a second move takes back from the second, and moving back leaves everything as if it had never moved")
     func again() async throws {
         let harness = try await Harness()

@@ -1,7 +1,17 @@
+import EncodedSensor
+import FreeStyleLibre
 import HealthReadings
 import Testing
 
 @testable import ReadingStore
+
+/// Decodes memories as sensors have them.
+private struct LibreDecoder: FrameDecoding {
+    func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        guard let scan = try? LibreScan(payload: frame.payload), let sensor = scan.sensorScan else { return .nothing }
+        return .sensor(sensor)
+    }
+}
 
 @Suite("Sensors")
 struct SensorTests {
@@ -179,6 +189,70 @@ struct SensorTests {
         #expect(try await self.times(again) == times)
     }
 
+    @Test("a sensor that has expired is dated by its known start, and what it measured before its end counts")
+    func expired() async throws {
+        let store = try await ReadingStore.open(
+            directory: Harness.newDirectory(), decoder: LibreDecoder(), clientUserID: "white_bear",
+            timeZone: "Europe/Berlin", encryption: .on(), now: { Build.instant("2026-11-21T12:00:00Z") })
+        func scan(_ sensor: EncodedSensor, at time: String) async throws {
+            let start = Build.instant(time)
+            let contact = try await store.beginContact(
+                with: Build.sensor, at: start, clock: nil, batteryPercent: nil)
+            let frame = Frame(format: .libre1Scan, payload: sensor.payload, receivedAt: start, ordinal: 0)
+            let outcomes = try await store.append([frame], of: contact)
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: outcomes.count))
+        }
+        var sensor = EncodedSensor(age: 20_700)
+        try await scan(sensor, at: "2026-11-21T06:00:30Z")
+        // It has ended at nine o'clock, and its memory has not changed since.
+        sensor.age = sensor.maximumLife
+        sensor.state = .expired
+        try await scan(sensor, at: "2026-11-21T11:40:30Z")
+        let start = Build.instant("2026-11-21T06:00:00Z").advanced(bySeconds: -20_700 * 60)
+        let readings = try await store.query(ReadingQuery(limit: 10_000)).readings
+        for reading in readings {
+            let minute = try #require(reading.record.sensor).minute
+            #expect(reading.time.instant == start.advanced(bySeconds: Int64(minute) * 60), "\(minute)")
+            let isOver = minute >= sensor.maximumLife
+            #expect(isOver == (reading.excluded == .sensorNotActive), "\(minute)")
+        }
+        let last = readings.filter { $0.excluded == nil }.compactMap { $0.record.sensor?.minute }.max()
+        #expect(last == sensor.maximumLife - 1)
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    @Test(
+        "a record that a later scan shows in another state of the sensor is sound; so is one that was excluded by an earlier rule"
+    )
+    func verified() async throws {
+        let harness = try await Harness()
+        _ = try await scan(harness, age: 600, at: "2026-11-21T10:00:30Z")
+        _ = try await scan(harness, age: 603, at: "2026-11-21T10:03:30Z", inactive: true)
+        #expect(try await harness.all().contains { $0.excluded == .sensorNotActive })
+        #expect(try await harness.store.verify().isEmpty)
+
+        // An earlier version has excluded what this one would not.
+        let directory = Harness.newDirectory()
+        do {
+            let earlier = try await Harness(directory)
+            _ = try await scan(earlier, age: 600, at: "2026-11-21T10:00:30Z", inactive: true)
+            try earlier.store.close()
+        }
+        do {
+            let later = try await Harness(directory, decoder: TestDecoder(heedsState: false))
+            #expect(try await later.store.verify().isEmpty)
+            _ = try await scan(later, age: 600, at: "2026-11-21T10:00:50Z", inactive: true)
+            #expect(try await later.all().allSatisfy { $0.excluded == .sensorNotActive })
+            #expect(try await later.store.verify().isEmpty)
+            // What no scan has ever excluded is still told.
+            _ = try await scan(later, age: 700, at: "2026-11-21T11:40:30Z", inactive: true)
+            try later.store.close()
+        }
+        let findings = try await Harness(directory).store.verify()
+        #expect(!findings.isEmpty && findings.allSatisfy { $0.problem == .differs })
+    }
+
     @Test("of an erased person's sensor nothing is left, its serial number and start neither; another's stays")
     func erased() async throws {
         let harness = try await Harness()
@@ -210,6 +284,24 @@ struct SensorTests {
         #expect(try await harness.all().count { $0.deliveries.map(\.hold) == [.ignored] } == 47)
         try await harness.store.setIgnored(IgnoredOrigins())
         #expect(try await holds() == ["freestyle_libre_ble": .noSource, "accuchek_ble": .noSource])
+    }
+
+    @Test("an ignored model waits under whatever slug it was queued, and what others measured under that slug goes on")
+    func ignoredModel() async throws {
+        let harness = try await Harness()
+        var sensor = Build.sensor
+        for (provider, age, time) in [
+            ("freestyle_libre_ble", 600, "2026-11-21T10:00:30Z"), ("accuchek_ble", 610, "2026-11-21T10:10:30Z"),
+        ] {
+            sensor.provider = provider
+            try await harness.contact([Build.scan(age: age, at: time)], device: sensor, at: time)
+        }
+        try await harness.contact([Build.glucose(1, "2026-11-20T12:30:00")])
+        try await harness.store.setIgnored(IgnoredOrigins(models: ["libre1"]))
+        let groups = try await harness.store.groupsWaiting()
+        let holds = Set(groups.map { "\($0.provider) \($0.held?.rawValue ?? "none")" })
+        #expect(holds == ["freestyle_libre_ble ignored", "accuchek_ble ignored", "accuchek_ble no_source"])
+        #expect(groups.first { $0.held == .noSource }?.count == 1)
     }
 
     @Test("two sensors share nothing")

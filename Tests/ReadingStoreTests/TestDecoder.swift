@@ -6,6 +6,8 @@ struct TestDecoder: FrameDecoding {
     var knowsNothing = false
     /// The age of every sensor stands still.
     var sensorHasStopped = false
+    /// Excludes what a sensor said in a state that is none of measuring; another version may not.
+    var heedsState = true
     /// Takes the newest trend record for one of the sensor's age, as earlier versions did.
     var countsTrendFromAge = false
     /// Awaits a context for every third record.
@@ -112,7 +114,8 @@ struct TestDecoder: FrameDecoding {
                                     ExactDecimal(significand: Int64(glucose / 10), exponent: 0), .milligramsPerDecilitre
                                 ),
                                 sampleType: .interstitialFluid)),
-                        exclusion: hasError ? .errorRecord : o[at + 5] & 2 != 0 ? .sensorNotActive : nil,
+                        exclusion: hasError
+                            ? .errorRecord : o[at + 5] & 2 != 0 && heedsState ? .sensorNotActive : nil,
                         sensor: SensorFacts(
                             source: o[at] == 1 ? .trend : .history,
                             minute: u16(at + 1) + (isLagging && countsTrendFromAge ? 1 : 0), glucose: glucose,

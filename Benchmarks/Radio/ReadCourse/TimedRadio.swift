@@ -24,6 +24,9 @@ final class TimedRadio: Radio {
     func unpair(_ address: DeviceAddress) async throws -> Bool { try await radio.unpair(address) }
     func bonds() async throws -> [Bond] { try await radio.bonds() }
     func bond(with address: DeviceAddress) async throws -> Bond? { try await radio.bond(with: address) }
+    func bondedElsewhere(among addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
+        try await radio.bondedElsewhere(among: addresses)
+    }
     func connectionChanges(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<ConnectionChange, any Error> {
         radio.connectionChanges(addresses)
     }
@@ -50,6 +53,7 @@ private struct TimedPeripheral: Peripheral {
     func stopNotifying(_ characteristic: Characteristic) async throws {
         try await peripheral.stopNotifying(characteristic)
     }
+    func keepNotifying() async { await peripheral.keepNotifying() }
     func nextValues(within timeout: Duration) async throws -> ValueBurst {
         try await peripheral.nextValues(within: timeout)
     }

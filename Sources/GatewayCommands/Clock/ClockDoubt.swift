@@ -12,6 +12,8 @@ public enum ClockDoubt: Sendable, Hashable {
     case jumped(Int64)
     /// The kernel does not say that it is synchronised, and the settings ask for that.
     case notSynchronized
+    /// It contradicts when a sensor is known to have started, and nothing speaks for it.
+    case againstSensor
 }
 
 extension ClockDoubt: CustomStringConvertible {
@@ -19,7 +21,7 @@ extension ClockDoubt: CustomStringConvertible {
     func isLike(_ other: ClockDoubt) -> Bool {
         switch (self, other) {
         case (.beforeStored, .beforeStored), (.beforeBuild, .beforeBuild), (.jumped, .jumped),
-            (.notSynchronized, .notSynchronized):
+            (.notSynchronized, .notSynchronized), (.againstSensor, .againstSensor):
             true
         default: false
         }
@@ -32,6 +34,7 @@ extension ClockDoubt: CustomStringConvertible {
         case .beforeBuild(let instant): "is earlier than this program's build, \(instant.flooredToSecond)"
         case .jumped(let seconds): "has jumped by \(seconds) s"
         case .notSynchronized: "is not synchronised, and `clock.require_sync` requires it"
+        case .againstSensor: "contradicts the known start of this sensor, and nothing says that the clock is right"
         }
     }
 
@@ -40,7 +43,8 @@ extension ClockDoubt: CustomStringConvertible {
         let keep = "set it, and keep it right: `timedatectl set-ntp true`"
         switch self {
         case .beforeBuild, .notSynchronized: return keep
-        case .beforeStored, .jumped: return keep + "; if it is already right: `healthrelay store trust-clock`"
+        case .beforeStored, .jumped, .againstSensor:
+            return keep + "; if it is already right: `healthrelay store trust-clock`"
         }
     }
 

@@ -30,12 +30,14 @@ struct ClockRecord: Codable, Sendable, Hashable {
     var steady: Int64
     var jump: Jump?
     var anchor: Anchor?
+    /// The start of the machine in which a person said that the clock is right; it has not jumped since.
+    var confirmed: String?
 
     /// The clock when it was last looked at.
     var wall: Int64 { offset + uptime }
 
     enum CodingKeys: String, CodingKey {
-        case boot, uptime, offset, steady = "steady_seconds", jump, anchor = "trusted"
+        case boot, uptime, offset, steady = "steady_seconds", jump, anchor = "trusted", confirmed
     }
 }
 

@@ -126,7 +126,7 @@ package actor GatewayClock {
         if (-Self.tolerance...most).contains(shift) {
             if sameBoot { record.steady += uptime - record.uptime }
         } else {
-            record.steady = 0
+            (record.steady, record.confirmed) = (0, nil)
             if let anchor = record.anchor, anchor.boot == boot, abs(offset - anchor.offset) <= Self.tolerance {
                 // Back where it was trusted.
                 record.jump = nil
@@ -165,6 +165,18 @@ package actor GatewayClock {
         guard await doubt() == nil else { return false }
         if await machine.evidence() != nil { return true }
         return (record?.steady ?? 0) >= Self.steadyPeriod
+    }
+
+    /// Whether something speaks for the clock as it has run since the machine began: it is synchronised, has run steadily for
+    /// days since then, or a person has said that it is right.
+    ///
+    /// A machine without a battery for its clock begins with the time at which it was turned off. Nothing else tells how long
+    /// that was ago, however steadily the clock ran before.
+    package func isProvenSinceBoot() async -> Bool {
+        guard await doubt() == nil else { return false }
+        if await machine.evidence() != nil { return true }
+        guard let record else { return false }
+        return record.confirmed == boot || min(record.steady, record.uptime) >= Self.steadyPeriod
     }
 
     /// Who says that the clock is synchronised; nil: nobody.
@@ -208,6 +220,7 @@ package actor GatewayClock {
         var record = look(now)
         record.jump = nil
         record.steady = max(record.steady, Self.steadyPeriod)
+        record.confirmed = boot
         let count = await setAside(now)
         keep(record, becameTrusted: true)
         lastLook = nil

@@ -41,7 +41,7 @@ extension Problem {
             case "device_refused", "clock_refused", "onetouch_not_allowed", "omron_key_refused",
                 "omron_key_not_taken":
                 .notPermitted
-            case "clock_cannot_be_set", "encrypted_scale", "cannot_measure": .unavailable
+            case "clock_cannot_be_set", "encrypted_scale", "cannot_measure", "microlife_generation": .unavailable
             case "omron_key_missing", "omron_wrong_model", "no_place_for_secrets": .configuration
             case "model_not_chosen", "model_not_credible": .usage
             case _

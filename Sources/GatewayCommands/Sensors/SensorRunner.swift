@@ -96,6 +96,7 @@ struct SensorRunner {
             for reading in stored.readings { try await output.data(reading.line) }
         }
         if let warning = stored.scan.warning { try await output.note(warning) }
+        if let note = stored.wearerNote(showsName: true) { try await output.note(note) }
         if let fault = stored.fault {
             throw Problem(
                 "sensor_memory_damaged", .badData, "\(fault); its octets are kept",

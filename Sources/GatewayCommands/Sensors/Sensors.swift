@@ -14,6 +14,8 @@ package struct StoredScan: Sendable {
     package var outcomes: [FrameOutcome]
     /// The readings of its records, oldest minute first.
     package var readings: [Reading]
+    /// Who is taken to wear a sensor that is new; `nil` for another, and while there is one person only.
+    package var newWearer: String?
 
     /// How many of them are new.
     package var new: Int { outcomes.count { if case .new = $0 { true } else { false } } }
@@ -21,6 +23,17 @@ package struct StoredScan: Sendable {
     package var fault: MalformedFrame? {
         for case .malformed(let error) in outcomes { return error }
         return nil
+    }
+
+    /// Whose a new sensor is taken to be, where there are several people.
+    ///
+    /// - Parameter showsName: whether the person may be named.
+    package func wearerNote(showsName: Bool) -> String? {
+        guard let newWearer else { return nil }
+        let person = showsName ? newWearer : "the current person"
+        return
+            "the sensor is new, and its readings are \(person)'s: if somebody else wears it, `healthrelay move` them, "
+            + "and its next ones are that person's too"
     }
 
     /// `{"sensor", "readings"}`.
@@ -65,12 +78,29 @@ package final class Sensors: Sendable {
         }
     }
 
+    /// Why this machine's clock is not to be trusted with a scan; `nil` where nothing speaks against it.
+    ///
+    /// A scan by which the sensor started earlier than is known would move the times of all readings to come, so the clock has
+    /// to be proven then: one that lost time while the machine was off is behind. A later start corrects one that was fixed
+    /// under such a clock.
+    package func doubt(of scan: LibreScan, at instant: Instant) async throws -> ClockDoubt? {
+        if let doubt = await clock.doubt() { return doubt }
+        guard let sensor = scan.sensorScan, sensor.isRunning,
+            let start = try await store.sensor(serial: scan.serial, model: LibreScan.model)?.start
+        else { return nil }
+        let shown = SensorTime(scannedAt: instant, ageMinutes: sensor.ageMinutes)
+        guard shown.start < start, SensorTime(start: start).isDisproved(by: shown), await !clock.isProvenSinceBoot()
+        else { return nil }
+        return .againstSensor
+    }
+
     /// Makes a scan durable, with its readings. Nothing else has happened to it before.
     ///
     /// - Throws: `Problem` while this machine's clock is in doubt: the sensor's start, and so the time of every reading,
     ///   is set by the first scan.
     package func store(_ scan: LibreScan, at instant: Instant) async throws -> StoredScan {
-        if let problem = await clock.problem() { throw problem }
+        if let doubt = try await doubt(of: scan, at: instant) { throw Problem(doubt.failure) }
+        let isNew = try await store.sensor(serial: scan.serial, model: LibreScan.model)?.start == nil
         let model = catalogue[LibreScan.model]
         let contact = try await store.beginContact(
             with: DeviceDescription(
@@ -97,6 +127,9 @@ package final class Sensors: Sendable {
             contact,
             ContactSummary(
                 isComplete: isWhole, error: isWhole ? nil : "sensor_memory_damaged", received: stored.readings.count))
+        if isNew, stored.new > 0, let people = try? await store.users(), people.count(where: \.hasName) > 1 {
+            stored.newWearer = stored.readings.first?.person
+        }
         return stored
     }
 
@@ -125,7 +158,7 @@ extension LibreScan {
         case .active, nil: nil
         case .notActivated: "the sensor is not activated: start it with the manufacturer's reader or application"
         case .warmingUp: "the sensor is warming up for its first hour: its values are kept and not delivered"
-        case .expired: "the sensor has expired: its values are kept and not delivered"
+        case .expired: "the sensor has expired: values after its end are kept and not delivered"
         case .shutDown: "the sensor has shut down and no longer measures"
         case .failure:
             "the sensor has failed: its values are kept and not delivered; ask the manufacturer for a replacement"
@@ -137,6 +170,11 @@ extension LibreScan {
         let (days, hours) = (minutes / 1440, minutes % 1440 / 60)
         return days == 0 ? "\(hours) h \(minutes % 60) min" : "\(days) d \(hours) h"
     }
+}
+
+extension StoreUser {
+    /// Whether anybody has named them.
+    fileprivate var hasName: Bool { !clientUserID.isEmpty }
 }
 
 extension SensorState {

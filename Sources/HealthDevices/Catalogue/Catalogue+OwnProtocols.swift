@@ -10,13 +10,15 @@ extension Catalogue {
         // Code that owners use: blood-pressure-monitor.
         microlife("bp3gy1", "BP3GY1-2N (sold by Costco)", [.prefix("BP3GY1")], .fromCode),
         microlife("b4", "B4 BT", [.prefix("B4 BT")], .fromCode),
-        // The names that the maker's kit for this protocol looks for.
+        // Names that the maker's kits look for. Its older kit knows the generation before alone, and its newer one both, by what a
+        // monitor answers: so each is asked, and one of the generation before is refused.
         microlife(
-            "a6", "A6 BT, A6 Basis Plus BT, A7 Touch BT, B6 Connect, BP3GT1-6B, BP3GU1-7B",
-            [
-                .prefix("A6 BT"), .prefix("A6 BASIS PLUS BT"), .prefix("A7 Touch BT"), .prefix("B6 Connect"),
-                .prefix("B6 BT"), .prefix("BP3GT1"), .prefix("BP3GU1"),
-            ], .fromDocuments),
+            "b6", "B6 Connect, BP3GT1-6B", [.prefix("B6 Connect"), .prefix("B6 BT"), .prefix("BP3GT1")],
+            .fromDocuments),
+        // Programs treat these as the generation before: Microlife-BP-A6, blopup.
+        microlife(
+            "a6", "A6 BT, A6 Basis Plus BT, A7 Touch BT, BP3GU1-7B (3G: recognised, not read)",
+            [.prefix("A6 BT"), .prefix("A6 BASIS PLUS BT"), .prefix("A7 Touch BT"), .prefix("BP3GU1")], .fromDocuments),
         // Owners have logged an LP-BP2W's answers, and its list only in part: viatom_bp2_ha.
         viatom("lp_bp2w", "LP-BP2W", [.exact("LP-BP2W"), .prefix("LP-BP2W ")], .fromCode),
         viatom(

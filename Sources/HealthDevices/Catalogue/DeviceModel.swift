@@ -156,6 +156,9 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     /// Whether reading takes records from the device, or may.
     public var consumesRecords: Bool { memory == .sentOnce || memory == .unknown }
 
+    /// Whether it sends by a standard service all that it keeps, whenever it is connected.
+    var sendsWhatItKeeps: Bool { memory == .kept && !has(.sendsUnsentOnly) && certainty == nil }
+
     /// Whether it differs from the standard in this.
     public func has(_ quirk: Quirk) -> Bool { quirks.contains(quirk) }
 

@@ -23,6 +23,10 @@ struct ContinuousGlucoseSession: Sendable, Hashable {
     let typeAndLocation: UInt8?
     /// When the session began, on the sensor's wall; nil where its time was never set.
     private(set) var start: WallTime?
+    /// Whether our clock says that it began behind the newest stored record, although its start is that record's, and it has
+    /// come further since. A sensor whose time nobody sets may begin each session by the same time, and our clock may have
+    /// been set: nothing is proven either way.
+    private(set) var mayBeAnother = false
 
     init(feature: ContinuousGlucoseFeature?, start: WallTime?) {
         hasChecksums = feature?.hasChecksums ?? false
@@ -37,17 +41,25 @@ struct ContinuousGlucoseSession: Sendable, Hashable {
     ///
     /// Where its start is not the record's session's, the sensor's time was set, before or behind the beginning of another
     /// session. Then our own clock decides, by how long ago the sensor says that it began; where that cannot be told, the
-    /// sensor's.
+    /// sensor's. Our clock also decides where the sensor no longer tells its start; where that cannot be told, the session
+    /// is another.
     ///
     /// - Parameter now: what the sensor counts; nil where it does not tell.
     /// - Returns: whether it is another session.
     mutating func isAnother(than last: LastRecord, now: ContinuousGlucoseMinute?) -> Bool {
-        guard let start, let known = last.baseTime else { return (start == nil) != (last.baseTime == nil) }
-        // Also in its first minutes, when its start and its newest record are as close as two sessions may be.
+        guard let known = last.baseTime else { return start != nil }
         let own = known.advanced(byMinutes: -Int(last.sequence))
+        let isBehind = now.flatMap { Self.began($0, behind: last) }
+        guard let start else {
+            guard isBehind == false else { return true }
+            self.start = own
+            return false
+        }
+        // Also in its first minutes, when its start and its newest record are as close as two sessions may be.
         let isOwn = abs(start.secondsSinceEpoch - own.secondsSinceEpoch) <= Self.tolerance
         let isLater = start.secondsSinceEpoch > known.secondsSinceEpoch
-        guard isOwn || !(now.flatMap { Self.began($0, behind: last) } ?? isLater) else { return true }
+        guard isOwn || !(isBehind ?? isLater) else { return true }
+        mayBeAnother = isBehind == true && now.map { $0.minute > last.sequence } ?? false
         self.start = own
         return false
     }

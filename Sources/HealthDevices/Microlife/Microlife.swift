@@ -9,8 +9,9 @@ package enum Microlife {
 
 /// What is written to a Microlife monitor: the one type that ``MicrolifeLink`` takes.
 ///
-/// Its constructors are all that there is. None sets the monitor's clock, names its users or clears its memory: the maker's
-/// own app finds everything as it was.
+/// Its constructors are all that there is. None sets the clock of a monitor of the present generation, names its users or clears
+/// its memory: the maker's own app finds everything as it was. On the generation before, the question for a memory is one to set the
+/// clock, too: ``MicrolifeTransfer`` asks which generation it is first.
 struct MicrolifeRequest: Sendable, Hashable {
     let frame: MicrolifeFrame
 

@@ -10,6 +10,8 @@ public struct MicrolifeFrame: Sendable, Hashable {
         case host = 0xFF
         /// A monitor of the present generation.
         case monitor = 0x3A
+        /// A monitor of the generation before, which its maker calls 3G. It sets its clock by what it is asked for its memory with.
+        case earlierMonitor = 0x31
     }
 
     /// What a message asks for, or says.

@@ -3,6 +3,8 @@ import HealthReadings
 
 /// A Microlife monitor's answer to the question for a memory: who its user is, and the records, oldest first.
 ///
+/// So by a monitor of the present generation. One of the generation before has records of 7 octets, behind 28 others.
+///
 /// | octets of the message | what |
 /// |---|---|
 /// | 5 | how it measures |
@@ -27,6 +29,10 @@ struct MicrolifeHistory: Sendable, Hashable {
             MalformedFrame(subject: "Microlife history", expected: expected, octet: octet, found: found)
         }
         let data = frame.data
+        guard frame.side == MicrolifeFrame.Side.monitor.rawValue else {
+            throw malformed(
+                "0x3A (a monitor of the present generation)", 1, "0x" + frame.side.hexadecimal(uppercase: true))
+        }
         guard frame.command == MicrolifeFrame.Command.history.rawValue else {
             throw malformed("0x00 (history)", 4, "0x" + frame.command.hexadecimal(uppercase: true))
         }

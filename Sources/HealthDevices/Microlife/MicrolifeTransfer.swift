@@ -4,8 +4,12 @@ import HealthReadings
 /// Reads a Microlife monitor's memory: all records of the user that is chosen at it, then those of the other.
 ///
 /// A memory comes in one answer. It is durable before the next is asked for.
+///
+/// No memory is asked for before the monitor has said what it is: one of the generation before sets its clock by that question.
 struct MicrolifeTransfer: RecordTransfer {
     let link: MicrolifeLink
+    /// Whether monitors of this name were seen to be of the present generation: one that says nothing of itself is read, too.
+    let isOfKnownGeneration: Bool
 
     /// Records have no numbers.
     var hasGaps: Bool { false }
@@ -24,7 +28,16 @@ struct MicrolifeTransfer: RecordTransfer {
     }
 
     private func read(into intake: inout FrameIntake) async throws -> Bool {
-        let users = try await identity(into: &intake)?.users ?? 1
+        let identity = try await identity(into: &intake)
+        if let side = identity.side, side != MicrolifeFrame.Side.monitor.rawValue {
+            await link.end()
+            throw TransferError.refused(
+                code: "microlife_generation",
+                description: "the monitor is of an earlier generation (0x\(side.hexadecimal(uppercase: true))), whose "
+                    + "memory cannot be read without setting its clock; nothing was read")
+        }
+        guard identity.side != nil || isOfKnownGeneration else { return false }
+        let users = identity.users ?? 1
         await intake.beginCounting(announced: nil)
         guard let chosen = try await history(.history, into: &intake) else { return false }
         var isWhole = true
@@ -36,21 +49,26 @@ struct MicrolifeTransfer: RecordTransfer {
         return isWhole
     }
 
-    /// What the monitor says of itself; `nil` where it says nothing that makes sense.
-    private func identity(into intake: inout FrameIntake) async throws -> MicrolifeIdentity? {
+    /// What the monitor says of itself.
+    ///
+    /// - Returns: of which generation it is, and how many users it keeps apart; `nil` where it says nothing that makes sense.
+    private func identity(into intake: inout FrameIntake) async throws -> (side: UInt8?, users: UInt8?) {
         let reply: MicrolifeLink.Reply
         do {
-            reply = try await link.ask(.identity, received: 0, tries: 1)
-        } catch TransferError.timedOut {
-            return nil
+            reply = try await link.ask(.identity, received: 0)
+        } catch TransferError.timedOut where isOfKnownGeneration {
+            return (nil, nil)
         }
         switch reply {
         case .answered(let frame, let message, let instant):
             _ = try await intake.take(microlife: message, [], at: instant)
-            return MicrolifeIdentity(frame)
-        case .refused(let message, let instant), .malformed(_, let message, let instant):
+            return (frame.side, MicrolifeIdentity(frame)?.users)
+        case .refused(let message, let instant):
             _ = try await intake.take(microlife: message, [], at: instant)
-            return nil
+            return (try? MicrolifeFrame(decoding: message).side, nil)
+        case .malformed(_, let message, let instant):
+            _ = try await intake.take(microlife: message, [], at: instant)
+            return (nil, nil)
         }
     }
 

@@ -9,6 +9,8 @@ struct OmronLink {
     static let (patience, tries): (Duration, Int) = (.seconds(3), 5)
     /// How long a monitor needs after its notifications were enabled.
     static let pause: Duration = .milliseconds(750)
+    /// How long a monitor may take to end the link after a session: three seconds, in captures of the maker's app.
+    static let patienceForHangUp: Duration = .seconds(5)
     /// The silence that ends an answer.
     private static let quiet: Duration = .milliseconds(200)
     /// How often a monitor is asked to take a key, a second apart: it takes none before the link is encrypted.
@@ -46,6 +48,12 @@ struct OmronLink {
 
     /// What is enabled for a session: the answers first, as some monitors want it.
     var notifying: [Characteristic] { answers + (stack == .bond ? [] : key.map { [$0] } ?? []) }
+
+    /// How long the monitor may take to hang up after its session; `nil` if its notifications are stopped instead.
+    ///
+    /// The maker's app stops none on monitors without a key, and lets them end the link. Owners report that some of these
+    /// lose their bond where a program stops them (hass-omron issue 91, pull requests 136 and 157).
+    var farewell: Duration? { stack == .key ? nil : Self.patienceForHangUp }
 
     /// Lets the monitor come to itself. Nothing that comes meanwhile answers anything.
     func rest(_ duration: Duration = OmronLink.pause) async throws {

@@ -15,6 +15,9 @@ enum DeviceSecret: Sendable, Hashable {
 /// Reading ends at a record that is stored already, if the contact before brought everything. Slots in which nothing was recorded
 /// end it only where the whole ring was looked at: rings of some models are shorter than public sources say.
 ///
+/// Each user's newest record is asked for at each contact, though the index says what it said before: once a memory is full,
+/// some monitors (HEM-7380T1) move each record down a slot, and the newest is always in the last.
+///
 /// Each message is durable before the next is asked for. Nothing is written to the memory.
 struct OmronTransfer: RecordTransfer {
     let link: OmronLink
@@ -25,7 +28,6 @@ struct OmronTransfer: RecordTransfer {
     let characteristics: [Characteristic]
     let secret: DeviceSecret
     let wantsAll: Bool
-    let cursors: OmronCursors
 
     /// Records have no numbers.
     var hasGaps: Bool { false }
@@ -46,17 +48,13 @@ struct OmronTransfer: RecordTransfer {
         let previous = try await memory.previousSummary(before: intake.contact)
         let key = try key()
         let wasWhole = previous.map { $0.isComplete && $0.announced != nil } ?? false
-        let settled = cursors.take(of: intake.contact, self.memory)
-        var course = Course(transfer: self, wasWhole: wasWhole, settled: wasWhole && !wantsAll ? settled : [])
-        let isWhole = try await link.peripheral.whileNotifying(link.notifying) {
+        var course = Course(transfer: self, wasWhole: wasWhole)
+        let isWhole = try await link.peripheral.whileNotifying(link.notifying, farewell: link.farewell) {
             try await link.rest()
             try await link.unlock(key)
             return try await link.inSession { try await course.run(into: &intake, memory: memory) }
         }
-        if isWhole {
-            intake.finishCounting()
-            cursors.keep(course.positions, of: intake.contact, self.memory)
-        }
+        if isWhole { intake.finishCounting() }
         return isWhole
     }
 
@@ -80,10 +78,6 @@ struct OmronTransfer: RecordTransfer {
         let transfer: OmronTransfer
         /// Whether the contact before this one brought the whole memory.
         let wasWhole: Bool
-        /// Where each user stood then; empty if that isn't known.
-        let settled: [OmronIndex.Position]
-        /// Where each user stands now.
-        private(set) var positions: [OmronIndex.Position] = []
         /// Whether every request was answered with a message.
         private var isWhole = true
         /// Whether a record came that was not stored.
@@ -91,10 +85,9 @@ struct OmronTransfer: RecordTransfer {
 
         private var layout: OmronRecordLayout { transfer.memory.layout }
 
-        init(transfer: OmronTransfer, wasWhole: Bool, settled: [OmronIndex.Position]) {
+        init(transfer: OmronTransfer, wasWhole: Bool) {
             self.transfer = transfer
             self.wasWhole = wasWhole
-            self.settled = settled
         }
 
         mutating func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
@@ -112,12 +105,9 @@ struct OmronTransfer: RecordTransfer {
                 }
             }
             await intake.beginCounting(announced: nil)
-            positions = map.users.indices.map { user in
-                index.map { map.position(of: user, in: $0.octets) } ?? .unknown
-            }
             var withoutRecords: [Int] = []
-            for (user, position) in positions.enumerated() {
-                if case .newest = position, settled.indices.contains(user), settled[user] == position { continue }
+            for user in map.users.indices {
+                let position = index.map { map.position(of: user, in: $0.octets) } ?? .unknown
                 if position == .empty, !transfer.wantsAll {
                     withoutRecords.append(user)
                 } else {
@@ -257,8 +247,6 @@ struct OmronTransfer: RecordTransfer {
                 try Task.checkCancellation()
                 let size = min(most, left, slot + 1)
                 let block = try await read(size, from: slot - size + 1, of: user, into: &intake)
-                // A record that was half written, or not shown, is asked for again at the next contact.
-                if block.failures > 0 || block.isRefused { positions[user] = .unknown }
                 if block.isRefused {
                     if size > 1 {
                         // Some monitors show one record at a time.

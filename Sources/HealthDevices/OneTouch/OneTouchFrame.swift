@@ -63,6 +63,9 @@ enum OneTouchAnswer: Sendable, Hashable {
     /// It refuses, with the code of why.
     case refused(UInt8)
 
+    /// The code of a meter that permits nothing to this host.
+    static let notAllowed: UInt8 = 0x07
+
     init(_ frame: OneTouchFrame) {
         guard let code = frame.payload.first else {
             self = .refused(0)

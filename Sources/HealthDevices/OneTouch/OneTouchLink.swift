@@ -16,6 +16,10 @@ struct OneTouchLink {
         case answer(octets: [UInt8], message: CharacteristicValue)
         /// It came again and again as no message.
         case malformed(CharacteristicValue, MalformedFrame)
+        /// The meter doesn't show the record, with its code: it has none of this number.
+        case refused(UInt8)
+        /// The meter says nothing of the record, however often it is asked.
+        case silence
     }
 
     /// What was asked in a contact, and what came.
@@ -24,6 +28,8 @@ struct OneTouchLink {
         private(set) var hasRetried = false
         /// Whether answers to earlier questions may still come.
         var mayBeLate = false
+        /// Whether a count is asked for so that what is late comes in front of it.
+        fileprivate var isCatchingUp = false
         /// The numbers of the records that came, by their octets: an answer carries no number.
         private var numbers: [[UInt8]: UInt16] = [:]
 
@@ -67,7 +73,9 @@ struct OneTouchLink {
     /// The answer of another record, sent again, is never taken. A record with the same octets as another is taken only
     /// after the meter has answered a different question in between.
     ///
-    /// - Throws: ``TransferError`` where the meter refuses, leaves or is silent; ``GATTError``.
+    /// - Returns: ``Reply/refused(_:)`` and ``Reply/silence`` only for a record.
+    /// - Throws: ``TransferError`` where the meter permits nothing, leaves, or refuses or is silent when it is asked for anything
+    ///   but a record; ``GATTError``.
     func ask(_ question: OneTouchQuestion, received: Int, _ course: inout Course) async throws -> Reply {
         if case .record = question, course.mayBeLate { try await catchUp(received, &course) }
         var tries = Tries()
@@ -82,6 +90,7 @@ struct OneTouchLink {
             if let reply = try await answer(to: question, received, &tries, &course) { return reply }
         }
         if let (message, error) = tries.malformed { return .malformed(message, error) }
+        if case .record = question { return .silence }
         throw TransferError.timedOut(received: received)
     }
 
@@ -89,11 +98,24 @@ struct OneTouchLink {
     ///
     /// The meter answers in order, and a count is shorter than a record: when the count has come, so have they.
     private func catchUp(_ received: Int, _ course: inout Course) async throws {
-        switch try await ask(.count, received: received, &course) {
-        case .answer: try await acknowledge(received)
-        case .malformed(_, let error): throw TransferError(malformed: error)
-        }
+        course.isCatchingUp = true
+        defer { course.isCatchingUp = false }
+        _ = try await octets(of: .count, received: received, &course)
         course.mayBeLate = false
+    }
+
+    /// Asks until there is an answer to a question for anything but a record, and acknowledges it.
+    func octets(
+        of question: OneTouchQuestion, received: Int, _ course: inout Course
+    ) async throws -> [UInt8] {
+        switch try await ask(question, received: received, &course) {
+        case .answer(let octets, _):
+            try await acknowledge(received)
+            return octets
+        case .malformed(_, let error): throw TransferError(malformed: error)
+        case .refused(let code): throw TransferError(oneTouch: code)
+        case .silence: throw TransferError.timedOut(received: received)
+        }
     }
 
     /// Takes what comes until the answer is there; nil after a silence, or where what came is no message.
@@ -126,7 +148,16 @@ struct OneTouchLink {
                         return .answer(octets: octets, message: value)
                     // The answer to an earlier question, asked twice.
                     case .answer: continue
-                    case .refused(let code): throw TransferError(oneTouch: code)
+                    case .refused(OneTouchAnswer.notAllowed):
+                        throw TransferError(oneTouch: OneTouchAnswer.notAllowed)
+                    case .refused(let code):
+                        if case .record = question {
+                            // A refusal that comes twice must not stand for the next record's.
+                            course.mayBeLate = true
+                            return .refused(code)
+                        }
+                        // It is late, and some record's.
+                        guard course.isCatchingUp else { throw TransferError(oneTouch: code) }
                     }
                 }
             }

@@ -49,6 +49,9 @@ public enum OneTouchRecord {
             sequence: number, baseTime: OneTouch.wallTime(OneTouch.word(octets[0..<4])), exclusion: exclusion)
     }
 
+    /// Whether something was measured.
+    static func hasValue(_ octets: [UInt8]) -> Bool { octets.count > 5 && (octets[4] != 0 || octets[5] != 0) }
+
     /// The record's own time; nil where the octets are no record, or have none.
     static func baseTime(_ octets: [UInt8]) -> WallTime? {
         octets.count < 4 ? nil : OneTouch.wallTime(OneTouch.word(octets[0..<4]))

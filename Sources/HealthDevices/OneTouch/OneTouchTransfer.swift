@@ -8,9 +8,41 @@ import HealthReadings
 ///
 /// An answer carries no number. Once a question had to be asked again, the last record is asked for a second time at
 /// the end: it proves that no answer was taken for another's.
+///
+/// A meter refuses some numbers, or has records without a value at them, and may leave these out of its count (Tidepool). They
+/// stop nothing: when everything is read, as many records are asked for below the lowest. What was refused is asked for again
+/// at the next contact, once.
 struct OneTouchTransfer: RecordTransfer {
     let link: OneTouchLink
     let wantsAll: Bool
+
+    /// So many refusals in a row below the lowest number end the search there.
+    private static let mostRefusals = 3
+
+    /// What was asked for one after the other has brought so far.
+    private struct Pass {
+        var isWhole = true
+        /// The record that was taken last, to be proven; `nil` if what came last was no message.
+        var last: (number: UInt16, octets: [UInt8])?
+        /// All that was taken.
+        var taken: Set<[UInt8]> = []
+        /// How many numbers have no value, so that a count may leave them out.
+        var holes = 0
+        /// The code of the last refusal.
+        var refusal: UInt8?
+        /// Whether the meter was silent when it was last asked.
+        var wasSilent = false
+    }
+
+    /// What a number has brought.
+    private enum Found {
+        /// A record, of a value or of none.
+        case record(hasValue: Bool)
+        /// No record.
+        case nothing
+        /// Not even a refusal.
+        case silence
+    }
 
     /// Takes what is new on the meter.
     ///
@@ -43,12 +75,7 @@ struct OneTouchTransfer: RecordTransfer {
     }
 
     private func number(_ question: OneTouchQuestion, _ course: inout OneTouchLink.Course) async throws -> UInt32 {
-        switch try await link.ask(question, received: 0, &course) {
-        case .answer(let octets, _):
-            try await link.acknowledge(0)
-            return OneTouch.word(octets[...])
-        case .malformed(_, let error): throw TransferError(malformed: error)
-        }
+        OneTouch.word(try await link.octets(of: question, received: 0, &course)[...])
     }
 
     private func readNew(
@@ -64,7 +91,10 @@ struct OneTouchTransfer: RecordTransfer {
         }
         guard numbers.contains(last.sequence), let ours = last.baseTime,
             case .answer(let octets, let message) = try await link.ask(.record(last.sequence), received: 0, &course)
-        else { return try await read(numbers, into: &intake, &course, isSecondTry: isSecondTry) }
+        else {
+            return try await read(
+                numbers, into: &intake, &course, isSecondTry: isSecondTry, stored: last.sequence)
+        }
         guard OneTouchRecord.baseTime(octets) == ours else {
             try await intake.beginSequenceEpoch(in: memory)
             return try await read(numbers, into: &intake, &course, isSecondTry: false)
@@ -73,52 +103,127 @@ struct OneTouchTransfer: RecordTransfer {
         try await link.acknowledge(0)
         if wantsAll || isSecondTry { return try await read(numbers, into: &intake, &course, isSecondTry: isSecondTry) }
         guard last.sequence < numbers.upperBound else { return true }
-        return try await read(
-            (last.sequence + 1)...numbers.upperBound, into: &intake, &course, isSecondTry: false)
+        let news = (last.sequence + 1)...numbers.upperBound
+        await intake.beginCounting(announced: news.count)
+        var pass = Pass()
+        for number in news {
+            _ = try await read(number, into: &intake, &course, &pass)
+        }
+        return try await isProven(pass, received: intake.received, &course) && pass.isWhole
     }
 
+    /// Reads every record that the meter has.
+    ///
+    /// - Parameter stored: a number whose record is stored here, so that its refusal loses nothing.
     private func read(
         _ numbers: ClosedRange<UInt16>?, into intake: inout FrameIntake, _ course: inout OneTouchLink.Course,
-        isSecondTry: Bool
+        isSecondTry: Bool, stored: UInt16? = nil
     ) async throws -> Bool {
         let storedBefore = intake.stored
         await intake.beginCounting(announced: numbers?.count ?? 0)
         guard let numbers else { return true }
-        var isWhole = true
-        var newest: [UInt8]?
-        for number in numbers {
-            try Task.checkCancellation()
-            switch try await link.ask(.record(number), received: intake.received, &course) {
-            case .answer(let octets, let message):
-                try await intake.take(oneTouch: message, number: number)
-                newest = octets
-            case .malformed(let message, _):
-                try await intake.take(oneTouch: message, number: number)
-                (isWhole, newest) = (false, nil)
-            }
-            try await link.acknowledge(intake.received)
-        }
-        if let newest, course.hasRetried,
-            try await !isProven(newest, numbers.upperBound, received: intake.received, &course)
-        {
-            return false
+        var pass = Pass()
+        for number in numbers { _ = try await read(number, into: &intake, &course, &pass, stored: stored) }
+        // A meter that shows no record at all refuses for a reason of its own.
+        if pass.taken.isEmpty, let code = pass.refusal { throw TransferError(oneTouch: code) }
+        guard try await isProven(pass, received: intake.received, &course) else { return false }
+        do {
+            guard try await readBelow(numbers.lowerBound, into: &intake, &course, &pass) else { return false }
+        } catch let error as TransferError where link.peripheral.answerSource != .device {
+            // The recorded host has asked for no more.
+            guard error.isSilence else { throw error }
         }
         // What a second full transfer does not bring either, the meter does not have. A replay repeats the first one.
         let isConfirmed = isSecondTry && link.peripheral.answerSource == .device && intake.stored == storedBefore
-        return isWhole || isConfirmed
+        return pass.isWhole || isConfirmed
     }
 
-    /// Whether a record that was taken comes again when it is asked for again.
-    private func isProven(
-        _ octets: [UInt8], _ number: UInt16, received: Int, _ course: inout OneTouchLink.Course
+    /// Reads the records that a count has left out: as many as numbers above have no value.
+    ///
+    /// - Returns: whether what came is proven.
+    private func readBelow(
+        _ lowest: UInt16, into intake: inout FrameIntake, _ course: inout OneTouchLink.Course, _ pass: inout Pass
     ) async throws -> Bool {
+        var (left, number, refusals) = (pass.holes, lowest, 0)
+        pass.last = nil
+        while left > 0, number > 0, refusals < Self.mostRefusals {
+            number -= 1
+            switch try await read(number, into: &intake, &course, &pass, isBelow: true) {
+            case .record(let hasValue): (left, refusals) = (hasValue ? left - 1 : left, 0)
+            case .nothing: refusals += 1
+            case .silence: left = 0
+            }
+        }
+        return try await isProven(pass, received: intake.received, &course)
+    }
+
+    /// Reads the record of a number, if the meter has one.
+    ///
+    /// - Parameters:
+    ///   - stored: a number whose record is stored here.
+    ///   - isBelow: whether the number is below those that the meter counts. That it has none there is no loss, and it may send
+    ///     the record that stands in its place now, which is taken already.
+    private func read(
+        _ number: UInt16, into intake: inout FrameIntake, _ course: inout OneTouchLink.Course, _ pass: inout Pass,
+        stored: UInt16? = nil, isBelow: Bool = false
+    ) async throws -> Found {
+        try Task.checkCancellation()
+        let wasSilent = pass.wasSilent
+        pass.wasSilent = false
+        switch try await link.ask(.record(number), received: intake.received, &course) {
+        case .answer(let octets, let message):
+            if isBelow, pass.taken.contains(octets) {
+                try await link.acknowledge(intake.received)
+                return .nothing
+            }
+            try await intake.take(oneTouch: message, number: number)
+            try await link.acknowledge(intake.received)
+            pass.last = (number, octets)
+            pass.taken.insert(octets)
+            let hasValue = OneTouchRecord.hasValue(octets)
+            if !hasValue { pass.holes += 1 }
+            return .record(hasValue: hasValue)
+        case .malformed(let message, _):
+            try await intake.take(oneTouch: message, number: number)
+            try await link.acknowledge(intake.received)
+            (pass.isWhole, pass.last) = (false, nil)
+            return .record(hasValue: true)
+        case .refused(let code):
+            pass.refusal = code
+            pass.holes += 1
+            if number != stored, !isBelow { pass.isWhole = false }
+            return .nothing
+        case .silence where isBelow: return .silence
+        case .silence:
+            // One record may be unreadable; a meter that says nothing of the next either has gone.
+            if wasSilent { throw TransferError.timedOut(received: intake.received) }
+            pass.holes += 1
+            (pass.wasSilent, pass.isWhole) = (true, false)
+            return .silence
+        }
+    }
+
+    /// Whether the record that was taken last comes again when it is asked for again, if that must be proven.
+    private func isProven(
+        _ pass: Pass, received: Int, _ course: inout OneTouchLink.Course
+    ) async throws -> Bool {
+        guard let last = pass.last, course.hasRetried else { return true }
         // A copy of the answer that was taken proves nothing.
         course.mayBeLate = true
-        guard case .answer(let again, _) = try await link.ask(.record(number), received: received, &course) else {
-            return false
-        }
+        guard case .answer(let again, _) = try await link.ask(.record(last.number), received: received, &course)
+        else { return false }
         try await link.acknowledge(received)
-        return again == octets
+        return again == last.octets
+    }
+}
+
+extension TransferError {
+    /// Whether the device has said no more.
+    fileprivate var isSilence: Bool {
+        switch self {
+        case .timedOut, .interrupted: true
+        case .refused, .nothingToRead: false
+        }
     }
 }
 

@@ -135,7 +135,9 @@ struct DeviceProbe {
                     hint: "pair it as any model that wants a key"))
         }
         do {
-            let map = try await peripheral.whileNotifying(link.notifying) { try await read(link, key) }
+            let map = try await peripheral.whileNotifying(link.notifying, farewell: link.farewell) {
+                try await read(link, key)
+            }
             let runs = map.runs
             var generator = SystemRandomNumberGenerator()
             return .omron(

@@ -93,6 +93,7 @@ public struct ModelFrameDecoder: FrameDecoding {
     }
 
     private func decode(_ frame: Frame, by entry: DeviceModel?, _ model: String?) -> DecodedFrame {
+        if frame.format == .recalledValue { return RecalledValue.decode(frame) { decode($0, by: entry, model) } }
         if frame.format == .oneTouchRecord { return OneTouchRecord.decode(frame.payload) }
         if frame.format == .omronRecord {
             return entry?.omronMemory?.decode(frame.payload) ?? .malformed(OmronMemory.unknownModel)

@@ -70,6 +70,8 @@ extension RadioLimits {
         var limits = RadioLimits()
         limits.pause = .milliseconds(5)
         limits.reconnecting = .milliseconds(5)
+        limits.listenAgain = [.milliseconds(5)]
+        limits.look = .milliseconds(5)
         return limits
     }
 }

@@ -58,16 +58,17 @@ actor EmulatedDaemon {
     }
 
     /// A device as discovery finds it.
-    func addDevice(_ address: String, name: String? = "Meter", rssi: Int16? = -50, _ more: Properties = [:]) throws
-        -> String
-    {
-        let path = Self.adapter + "/dev_" + address.split(separator: ":").joined(separator: "_")
+    func addDevice(
+        _ address: String, name: String? = "Meter", rssi: Int16? = -50, near host: String = EmulatedDaemon.adapter,
+        _ more: Properties = [:]
+    ) throws -> String {
+        let path = host + "/dev_" + address.split(separator: ":").joined(separator: "_")
         var properties: Properties = [
             "Address": .string(address), "AddressType": .string("random"), "Alias": .string(name ?? address),
             "Paired": .bool(false), "Bonded": .bool(false), "Trusted": .bool(false), "Connected": .bool(false),
             "ServicesResolved": .bool(false),
             "UUIDs": .array([.string("00001808-0000-1000-8000-00805f9b34fb")], of: "s"),
-            "Adapter": .objectPath(Self.adapter),
+            "Adapter": .objectPath(host),
         ]
         if let name { properties["Name"] = .string(name) }
         if let rssi {

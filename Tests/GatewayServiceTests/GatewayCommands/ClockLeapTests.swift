@@ -181,6 +181,35 @@ import Testing
         #expect(await !clock.isProven())
     }
 
+    @Test("how steadily a clock ran before the machine was off proves nothing; days since then do, or a person's word")
+    func provenSinceBoot() async throws {
+        let first = machine.clock(file: file)
+        #expect(await first.doubt() == nil)
+        #expect(await !first.isProvenSinceBoot())
+        machine.pass(3 * Self.day)
+        #expect(await first.isProvenSinceBoot())
+        await first.save()
+        // The clock has stood still while the machine was off for five hours.
+        machine.reboot(after: 5 * 3600, jumping: 60 - 5 * 3600)
+        let second = machine.clock(file: file)
+        #expect(await second.isProven())
+        #expect(await !second.isProvenSinceBoot())
+        machine.state.withLock { $0.isSynchronized = true }
+        #expect(await second.isProvenSinceBoot())
+        machine.state.withLock { $0.isSynchronized = false }
+        #expect(await !second.isProvenSinceBoot())
+        #expect(try await second.trust() == 1)
+        let third = machine.clock(file: file)
+        #expect(await third.isProvenSinceBoot())
+        machine.pass(60, jumping: 7200)
+        #expect(await third.doubt() == .jumped(7200))
+        machine.pass(900)
+        #expect(await third.doubt() == nil)
+        #expect(await !third.isProvenSinceBoot(), "it has jumped since")
+        machine.pass(2 * Self.day)
+        #expect(await third.isProvenSinceBoot())
+    }
+
     @Test("a person's word ends the doubt, but not against the making of the program")
     func trust() async throws {
         future()

@@ -116,6 +116,30 @@ extension LabTests {
             #expect(try await meter.readings().isEmpty)
         }
 
+        @Test("promise 2: spot checks that were stored by a clock that was never set are read once, and have no time")
+        func storedByUnsetClock() async throws {
+            let gateway = try TestGateway()
+            let meter = try await pair(
+                Meters.pulseOximeter([
+                    "records": [
+                        ["value": "97", "pulse": "64", "at": "2015-01-01T00:00:10", "clock_not_set": true],
+                        ["value": "97", "pulse": "64", "at": "2015-01-01T00:01:10", "clock_not_set": true],
+                        ["value": "95", "pulse": "71", "status": ["data_from_measurement_storage"]],
+                    ]
+                ]), ["stores": true], as: "generic_pulse_oximeter", gateway)
+            let read = try await gateway("read", meter.address)
+            #expect(read.status == 0 && read.documents.count == 3, "\(read.errors)")
+            let again = try await gateway("read", meter.address)
+            #expect(again.status == 0 && again.documents.isEmpty, "\(again.errors)")
+            #expect(try await meter.requests() == ["0101", "0101"])
+            let stored = try await gateway.stored()
+            #expect(stored.count == 3)
+            #expect(stored.allSatisfy { $0["excluded"] == "no_time" && $0["time"]?.isNull == true })
+            let shown = stored.compactMap { $0["base_time"]?.text }.sorted()
+            #expect(shown == ["2015-01-01T00:00:10", "2015-01-01T00:01:10"])
+            #expect(try await gateway("store", "verify").status == 0)
+        }
+
         @Test("a scale of several people: kilograms and pounds, with and without a time, a user, a height")
         func scale() async throws {
             let gateway = try TestGateway()
