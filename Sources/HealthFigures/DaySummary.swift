@@ -12,7 +12,7 @@ public struct DaySummary: Sendable {
         /// A meter's glucose, in mg/dL.
         case glucose
         /// A sensor's glucose in the interstitial fluid, in mg/dL. It is not averaged with what meters measure in blood: a day has
-        /// hundreds of the one and a few of the other.
+        /// hundreds of the one and a few of the other. ``SensorPace`` tells a sensor that another program doesn't name.
         case sensorGlucose
         /// Heart rates of straps, cuffs and oximeters, in beats per minute.
         case heartRate
@@ -54,7 +54,7 @@ public struct DaySummary: Sendable {
 
     /// Figures of a quantity over the day.
     public struct Figures: Sendable, Hashable {
-        /// How many values there are: 1 or more.
+        /// How many values they are of: 1 or more.
         public var count: Int
         /// The mean, rounded half to even at ``Part/meanPlaces``.
         public var mean: ExactDecimal
@@ -87,6 +87,8 @@ public struct DaySummary: Sendable {
 
     private var known: Set<DeviceDescription> = []
     private var samples: [Part: [Sample]] = [:]
+    /// Values of meters and of sensors, in mg/dL: which is which may only be seen of all of them.
+    private var glucose: [GlucosePoint] = []
     private var newest: [VitalValue.Part: Latest] = [:]
 
     /// Makes the summary of a day without readings.
@@ -120,8 +122,13 @@ public struct DaySummary: Sendable {
             samples[part, default: []].append(Sample(time: time, reading: reading.id, value: value))
         }
         switch reading.record.value {
-        case .glucose(let glucose):
-            add(reading.isOfSensor ? .sensorGlucose : .glucose, glucose.concentration)
+        case .glucose(let value):
+            let part = Part.glucose
+            if let number = value.concentration?.number(in: part.unit, places: part.places),
+                let point = GlucosePoint(reading, number: number, unit: part.unit)
+            {
+                glucose.append(point)
+            }
         case .bloodPressure(let pressures):
             add(.systolic, pressures.systolic)
             add(.diastolic, pressures.diastolic)
@@ -163,12 +170,27 @@ public struct DaySummary: Sendable {
 
     /// The values of a quantity by (time, id); empty if it was not measured.
     public func samples(of part: Part) -> [Sample] {
-        (samples[part] ?? []).sorted { ($0.time, $0.reading) < ($1.time, $1.reading) }
+        values(of: part).sorted { ($0.time, $0.reading) < ($1.time, $1.reading) }
     }
 
-    /// The figures of a quantity; `nil` if it was not measured.
+    /// The values that the figures of a quantity are of, in any order: all samples, but of a sensor only those that count in reports,
+    /// so that the values a minute that a scan gives weigh no more than those every quarter of an hour.
+    public func counted(of part: Part) -> [Sample] {
+        part == .sensorGlucose ? DayGlucose(glucose).counted.compactMap { Sample($0) } : values(of: part)
+    }
+
+    private func values(of part: Part) -> [Sample] {
+        switch part {
+        case .glucose: DayGlucose(glucose).blood.compactMap { Sample($0) }
+        case .sensorGlucose: DayGlucose(glucose).sensor.compactMap { Sample($0) }
+        default: samples[part] ?? []
+        }
+    }
+
+    /// The figures of a quantity; `nil` if it was not measured. They are of the values that ``counted(of:)`` gives.
     public func figures(of part: Part) -> Figures? {
-        guard let values = samples[part], var lowest = values.first?.value,
+        let values = counted(of: part)
+        guard var lowest = values.first?.value,
             let mean = ExactDecimal.mean(of: values.map(\.value), places: part.meanPlaces)
         else { return nil }
         var highest = lowest
@@ -194,6 +216,14 @@ public struct DaySummary: Sendable {
             if let kept = newest[measured.part], (kept.time, kept.reading) >= (time, reading.id) { continue }
             newest[measured.part] = Latest(time: time, reading: reading.id, quantity: measured.quantity)
         }
+    }
+}
+
+extension DaySummary.Sample {
+    /// A value with a number; `nil` for another.
+    fileprivate init?(_ point: GlucosePoint) {
+        guard let number = point.number else { return nil }
+        self.init(time: point.time, reading: point.reading, value: number)
     }
 }
 

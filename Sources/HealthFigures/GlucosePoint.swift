@@ -73,6 +73,9 @@ public struct GlucosePoint: Sendable, Hashable {
     private var words: Words?
     /// Whether the number is this gateway's estimate of a sensor's raw value.
     public var isEstimate = false
+    /// Whether another program passed the value on without saying what measured it, so that its pace may tell a sensor: see
+    /// ``SensorPace``.
+    public var isUnspecified = false
 
     /// The number; `nil` for HI and LO.
     public var number: ExactDecimal? {
@@ -128,7 +131,23 @@ public struct GlucosePoint: Sendable, Hashable {
             time: time, reading: reading.id, level: level, unit: unit,
             source: Source(of: glucose, reading.record.sensor, reading.record.imported),
             device: reading.measuringDevice, meal: reading.context?.meal, note: reading.record.entry?.note)
-        isEstimate = reading.record.isEstimate
+        (isEstimate, isUnspecified) = (reading.record.isEstimate, reading.isUnspecifiedGlucose)
+    }
+
+    /// Takes a reading with its number as a document of its day has it.
+    ///
+    /// - Parameters:
+    ///   - reading: the reading, also one that a person leaves out of figures.
+    ///   - number: its number.
+    ///   - unit: the unit of the number.
+    /// - Returns: `nil` for a reading that is no glucose, or has no time.
+    public init?(_ reading: Reading, number: ExactDecimal, unit: MeasurementUnit) {
+        guard case .glucose(let glucose) = reading.record.value, let time = reading.time.instant else { return nil }
+        self.init(
+            time: time, reading: reading.id, level: .number(number), unit: unit,
+            source: Source(of: glucose, reading.record.sensor, reading.record.imported),
+            device: reading.measuringDevice)
+        (isEstimate, isUnspecified) = (reading.record.isEstimate, reading.isUnspecifiedGlucose)
     }
 
     /// The class by a person's bounds.
@@ -186,7 +205,8 @@ extension GlucoseClass: Comparable {
 }
 
 extension Reading {
-    /// Whether it is a glucose that a sensor under the skin measured, not a meter in a drop of blood.
+    /// Whether it is a glucose that a sensor under the skin measured, not a meter in a drop of blood, as far as the reading says it.
+    /// What another program passes on may not say it: see ``SensorPace``.
     public var isOfSensor: Bool {
         guard case .glucose(let glucose) = record.value else { return false }
         return GlucosePoint.Source(of: glucose, record.sensor, record.imported).isSensor

@@ -20,7 +20,8 @@ public enum GlucoseClass: Int, Sendable, Hashable, CaseIterable {
 ///
 /// A value is classed in the unit that it was measured in, with that unit's bounds, never after a conversion: 181 mg/dL is high, and
 /// rounded to 10.0 mmol/L it would not be. Bounds belong to the class nearer to the target: 70 and 180 mg/dL are in target, 54 is
-/// low, 250 is high.
+/// low, 250 is high. What another program has converted is classed in the unit that it was measured in, too: 180.15588 mg/dL is 10.0
+/// mmol/L, and in target.
 public struct GlucoseRanges: Sendable, Hashable {
     /// The bounds in one unit.
     public struct Bounds: Sendable, Hashable {
@@ -115,13 +116,39 @@ public struct GlucoseRanges: Sendable, Hashable {
     public func bounds(in unit: MeasurementUnit) -> Bounds { unit == .millimolesPerLitre ? millimoles : milligrams }
 
     /// The class of a number, by the bounds of the unit that it was measured in.
+    ///
+    /// A number with more digits than devices show in its unit is classed in the other unit, if it is what a conversion makes of a
+    /// number there. A mean is mostly no such number, and is classed as it is.
     public func classify(_ number: ExactDecimal, _ unit: MeasurementUnit) -> GlucoseClass {
+        let (number, unit) = Self.measured(number, unit)
         let bounds = bounds(in: unit)
         if number.isNumericallyLess(than: bounds.lowest) {
             return bounds.veryLow.map { number.isNumericallyLess(than: $0) } == true ? .veryLow : .low
         }
         guard bounds.highest.isNumericallyLess(than: number) else { return .target }
         return bounds.veryHigh.map { $0.isNumericallyLess(than: number) } == true ? .veryHigh : .high
+    }
+
+    /// A number as its device showed it: that of the other unit, if a program has converted it.
+    ///
+    /// Devices show whole mg/dL and tenths of a mmol/L. A number that is finer and within half of its last digit, or within 0.015 %, of
+    /// such a number of the other unit comes from there: programs convert with factors from 18.0156 to 18.0182.
+    private static func measured(
+        _ number: ExactDecimal, _ unit: MeasurementUnit
+    ) -> (number: ExactDecimal, unit: MeasurementUnit) {
+        // Nearly every number is as its device showed it, and this is asked of tens of thousands.
+        guard (-18..<(-unit.usualPlaces)).contains(number.exponent), number.significand > 0,
+            number.shown(unit, in: unit)?.isNumericallyEqual(to: number) == false
+        else { return (number, unit) }
+        let isMolar = unit == .millimolesPerLitre
+        let other: MeasurementUnit = isMolar ? .milligramsPerDecilitre : .millimolesPerLitre
+        guard let origin = number.shown(unit, in: other) else { return (number, unit) }
+        // The origin in this unit is its digits × top / bottom; a tenth of a mmol/L is 1.80156 mg/dL.
+        let (top, bottom): (Int128, Int128) = isMolar ? (10_000, 180_156) : (180_156, 100_000)
+        let digits = Int128(number.significand)
+        let distance = Int128(origin.significand) * top * Ratio.power(-number.exponent) - digits * bottom
+        let isNear = 200_000 * distance.magnitude <= (bottom * max(100_000, 30 * digits)).magnitude
+        return isNear ? (origin, other) : (number, unit)
     }
 
     /// The classes there are: very low and very high only where the bounds split them.

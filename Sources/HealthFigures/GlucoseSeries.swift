@@ -181,6 +181,8 @@ public struct GlucoseCollection: Sendable {
     public private(set) var sensorsLeftOut: [FigureExclusion: Int] = [:]
     /// Values of meters that repeat a sensor's value of the same moment.
     public private(set) var echoes = 0
+    /// How many values were taken for a sensor's by their pace, by unit: see ``SensorPace``.
+    public private(set) var judgedByPace: [MeasurementUnit: Int] = [:]
 
     private var sensors: [ObjectIdentifier: [GlucosePoint]] = [:]
     private var boxes: [DeviceDescription: DeviceBox] = [:]
@@ -242,13 +244,37 @@ public struct GlucoseCollection: Sendable {
         }
     }
 
-    /// Puts the values in order, and drops echoes: where more than ten values of meters have the value and, within half a second,
-    /// the time of a sensor's, another program has stored the sensor's values as a meter's.
+    /// Puts the values in order, drops echoes, and tells sensors by their pace: see ``SensorPace``.
+    ///
+    /// Where more than ten values of meters have the value and, within half a second, the time of a sensor's, another program has
+    /// stored the sensor's values as a meter's: they are echoes.
     ///
     /// - Parameter now: the moment that figures are of; `nil`: that of the period.
     public mutating func finish(at now: Instant? = nil) {
         if let now { period = period.at(now) }
         arrange()
+        dropEchoes()
+        judgeByPace()
+    }
+
+    /// Gives sensors the values that have a sensor's pace.
+    private mutating func judgeByPace() {
+        let places = SensorPace.places(in: blood)
+        guard !places.isEmpty else { return }
+        var isJudged = [Bool](repeating: false, count: blood.count)
+        for place in places {
+            isJudged[place] = true
+            var point = blood[place]
+            point.source = .sensor
+            judgedByPace[point.unit, default: 0] += 1
+            sensors[ObjectIdentifier(point.box), default: []].append(point)
+        }
+        blood = zip(blood, isJudged).filter { !$1 }.map(\.0)
+        arrange()
+    }
+
+    /// Drops values of meters that repeat a sensor's.
+    private mutating func dropEchoes() {
         guard !sensors.isEmpty, !blood.isEmpty else { return }
         let times = blood.map(\.time.microseconds)
         var repeats = [Bool](repeating: false, count: times.count)

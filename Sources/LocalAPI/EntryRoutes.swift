@@ -8,6 +8,7 @@ import ReadingStore
 /// `POST /api/v1/readings`, and the correction and withdrawal of what was entered there.
 struct EntryRoutes {
     let gateway: Gateway
+    let consents: ConsentRules
     let isLocked: @Sendable () -> Bool
 
     func add(to routes: GuardedRoutes) {
@@ -24,7 +25,7 @@ struct EntryRoutes {
             let result = try await Self.telling {
                 try await EntryDesk(gateway).add(text, of: person, confirm: Self.confirmation(body.flag("confirm")))
             }
-            return Response.json(result.document, status: result.outcome == .added ? .created : .ok)
+            return try await answer(result, audience)
         }
         routes.patch("/api/v1/readings/{id}", .write) { request, context, audience in
             try requireUnlocked()
@@ -43,14 +44,23 @@ struct EntryRoutes {
                 try await EntryDesk(gateway).correct(
                     reading, with: made, confirm: Self.confirmation(body.flag("confirm")))
             }
-            return Response.json(result.document)
+            return try await answer(result, audience)
         }
         routes.delete("/api/v1/readings/{id}", .write) { _, context, audience in
             try requireUnlocked()
             let reading = try await reading(context, audience)
-            return Response.json(
-                try await Self.telling { try await EntryDesk(gateway).withdraw(reading.id) }.document)
+            let result = try await Self.telling { try await EntryDesk(gateway).withdraw(reading.id) }
+            return try await answer(result, audience)
         }
+    }
+
+    private func answer(_ result: EntryResult, _ audience: Audience) async throws -> Response {
+        var result = result
+        // What is withdrawn may be a composition that was imported.
+        if let reading = result.reading {
+            result.reading = try await consents.shown([reading], of: audience.key).first
+        }
+        return Response.json(result.document, status: result.outcome == .added ? .created : .ok)
     }
 
     private func requireUnlocked() throws {
@@ -91,9 +101,7 @@ struct EntryRoutes {
     func reading(_ id: ReadingID, _ context: APIContext, _ audience: Audience) async throws -> Reading {
         guard let reading = try await gateway.store.reading(id, of: audience.key) else { throw Self.noSuchReading }
         try await requireOwn(reading.person ?? "", context)
-        guard try await gateway.store.consentedKinds(of: audience.key).contains(reading.kind) else {
-            throw ConsentRules.refusal
-        }
+        guard try await consents.kinds(of: audience.key).contains(reading.kind) else { throw ConsentRules.refusal }
         return reading
     }
 

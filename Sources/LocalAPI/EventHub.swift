@@ -95,6 +95,22 @@ package final class APIEventHub: Sendable {
             ring[oldest] = event
             oldest = (oldest + 1) % capacity
         }
+
+        func covers(_ change: ChangePosition, erasures: Int) -> Bool {
+            guard self.erasures >= erasures else { return false }
+            guard let changes else { return true }
+            return change.number >= changes.after
+        }
+
+        func news(after position: UInt64, limit: Int) -> News {
+            let newest = next - 1
+            let first = next - UInt64(ring.count)
+            guard position < newest else { return News(events: [], position: newest) }
+            let start = max(position + 1, first)
+            let end = min(newest, start - 1 + UInt64(max(limit, 1)))
+            let events = (start...end).map { ring[(oldest + Int($0 - first)) % max(ring.count, 1)] }
+            return News(events: events.filter { $0.content.octets.readableBytes > 0 }, position: end)
+        }
     }
 
     /// Tells the ring of this process from that of another.
@@ -180,11 +196,7 @@ package final class APIEventHub: Sendable {
     ///
     /// - Parameter erasures: how many erasures the store has committed; none may be missing here.
     func covers(_ change: ChangePosition, erasures: Int) -> Bool {
-        state.withLock { state in
-            guard state.erasures >= erasures else { return false }
-            guard let changes = state.changes else { return true }
-            return change.number >= changes.after
-        }
+        state.withLock { $0.covers(change, erasures: erasures) }
     }
 
     // MARK: Listening
@@ -204,20 +216,17 @@ package final class APIEventHub: Sendable {
     /// Whether a change is in the ring: whoever had it was told of all that came before it in this process.
     func has(_ change: Int64) -> Bool { state.withLock { $0.ring.contains { $0.change == change } } }
 
-    /// The events behind a place in the ring.
+    /// The events behind a place; `nil` where the ring lacks a change behind it, so that the store has to be read.
     ///
-    /// - Parameter limit: how many events at most.
-    func news(after position: UInt64, limit: Int = capacity) -> News {
+    /// The ring is asked and read under one lock. Between two, thousands of events could come and push changes out of it.
+    ///
+    /// - Parameters:
+    ///   - erasures: how many erasures the store has committed; none may be missing here.
+    ///   - limit: how many events at most.
+    func news(after place: EventPlace, erasures: Int, limit: Int = capacity) -> News? {
         state.withLock { state in
-            let newest = state.next - 1
-            let first = state.next - UInt64(state.ring.count)
-            guard position < newest else { return News(events: [], position: newest) }
-            let start = max(position + 1, first)
-            let end = min(newest, start - 1 + UInt64(max(limit, 1)))
-            let events = (start...end).map { number in
-                state.ring[(state.oldest + Int(number - first)) % max(state.ring.count, 1)]
-            }
-            return News(events: events.filter { $0.content.octets.readableBytes > 0 }, position: end)
+            guard state.covers(place.change, erasures: erasures) else { return nil }
+            return state.news(after: place.ring, limit: limit)
         }
     }
 

@@ -151,9 +151,10 @@ struct EventRoutes {
                 case .personGone: return false
                 }
             }
-            let news = hub.news(after: position.place.ring, limit: Self.atOnce)
             // Some may have left the ring since it was asked: the store has them.
-            guard hub.covers(position.place.change, erasures: store.erasures) else { continue }
+            guard let news = hub.news(after: position.place, erasures: store.erasures, limit: Self.atOnce) else {
+                continue
+            }
             for event in news.events {
                 if let change = event.change {
                     guard change > position.place.change.number else { continue }

@@ -9,6 +9,7 @@ import ReadingStore
 /// `POST /api/v1/readings/figures`: which readings count in figures.
 struct FigureRoutes {
     let gateway: Gateway
+    let consents: ConsentRules
     let isLocked: @Sendable () -> Bool
 
     func add(to routes: GuardedRoutes) {
@@ -33,12 +34,13 @@ struct FigureRoutes {
                 guard ids.count <= ReadingStore.mostDecisions else {
                     throw FigureDecisionError.tooMany(ids.count)
                 }
-                let rules = EntryRoutes(gateway: gateway, isLocked: isLocked)
+                let rules = EntryRoutes(gateway: gateway, consents: consents, isLocked: isLocked)
                 for id in ids { _ = try await rules.reading(id, context, audience) }
                 let by = Self.name(of: context.caller)
-                let result =
+                var result =
                     try await isLeftOut
                     ? desk.leaveOut(ids, reason: reason, by: by, replaces: expected == nil) : desk.include(ids, by: by)
+                result.readings = try await consents.shown(result.readings, of: audience.key)
                 return Response.json(result.document)
             } catch let error as EntryError {
                 throw APIRefusal(.badRequest, "invalid_reason", error.description)

@@ -60,6 +60,7 @@ final class PairingRoutes: Sendable {
 
     private func begin(_ request: Request, _ context: APIContext, _ audience: Audience) async throws -> Response {
         let body = try await request.object()
+        try body.requireOnly(["address", "repair", "model"])
         let address = try DeviceAddress.argument(try body.requiredText("address"))
         let repair = try body.flag("repair") ?? false
         let model = try body.text("model")

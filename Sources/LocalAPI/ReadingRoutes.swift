@@ -24,7 +24,7 @@ struct ReadingRoutes {
             }
             let allowed = try await consents.kinds(of: audience.key)
             guard allowed.contains(reading.kind) else { throw ConsentRules.refusal }
-            return Response.json((allowed.contains(.weight) ? reading : reading.withholdingWeight).document)
+            return Response.json(reading.shown(where: allowed).document)
         }
     }
 
@@ -130,7 +130,20 @@ struct ConsentRules: Sendable {
     /// What a person has consented to; nil: what everybody has.
     func kinds(of user: UserKey?) async throws -> Set<ReadingKind> { try await store.consentedKinds(of: user) }
 
+    /// Readings whose own kinds may be shown, as they may be shown.
+    func shown(_ readings: [Reading], of user: UserKey?) async throws -> [Reading] {
+        let allowed = try await kinds(of: user)
+        return readings.map { $0.shown(where: allowed) }
+    }
+
     static let refusal = APIRefusal(
         .forbidden, "no_consent", "there is no consent to show readings of this kind",
         hint: "`healthrelay consent grant KIND`")
+}
+
+extension Reading {
+    /// The reading as it may be shown where these kinds may be: without consent for weight, a composition has none.
+    fileprivate func shown(where allowed: Set<ReadingKind>) -> Reading {
+        allowed.contains(.weight) ? self : withholdingWeight
+    }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import GatewaySettings
 import GuardedServer
+import HTTPTypes
 import HealthReadings
 import Hummingbird
 import NIOCore
@@ -14,8 +15,8 @@ extension Request {
 
     /// The body as a JSON object.
     ///
-    /// - Throws: ``APIRefusal``: 413 for one that is too large, 408 for one that does not come, 415 for another type,
-    ///   400 for what is no object.
+    /// - Throws: ``APIRefusal``: 413 for one that is too large, 408 for one that does not come, 415 for another type and for
+    ///   one that is compressed, 400 for what is no object.
     func object(patience: Duration = bodyPatience) async throws -> JSONObject {
         let octets = try await octets("application/json", patience: patience)
         guard let value = try? JSONSerialization.jsonObject(with: octets), let members = value as? [String: Any] else {
@@ -33,6 +34,11 @@ extension Request {
             throw APIRefusal(
                 .unsupportedMediaType, type == "application/json" ? "not_json" : "other_type",
                 "expected a body of \(type)")
+        }
+        guard headers[.contentEncoding].map({ $0.lowercased() == "identity" }) ?? true else {
+            var refusal = APIRefusal(.unsupportedMediaType, "encoded_body", "expected a body without Content-Encoding")
+            refusal.headers[.acceptEncoding] = "identity"
+            throw refusal
         }
         return try await withThrowingTaskGroup(of: Data?.self) { group in
             defer { group.cancelAll() }

@@ -56,6 +56,8 @@ struct SessionRoutes {
         guard (code == nil) != (link == nil) else {
             throw APIRefusal.malformed("expected either the code of a pairing or that of a link")
         }
+        // Before the code: it is good once, and a request that is refused must not use it up.
+        let asked = try body.text("name")
         let now = Date()
         // A link is made by somebody at the gateway's own machine.
         var (grant, given) = (AccessGrant.owner, nil as String?)
@@ -75,9 +77,8 @@ struct SessionRoutes {
         }
         let begin = await door.time()
         let end = door.tokenEnd(now: begin)
-        let name = try given ?? body.text("name") ?? "browser"
         let (token, client) = try await door.clients.admit(
-            name, as: .page, for: grant, now: begin, expiresAt: end)
+            given ?? asked ?? "browser", as: .page, for: grant, now: begin, expiresAt: end)
         door.audit.note(
             AuditEntry(
                 at: now, event: code == nil ? "sign_in" : "pair", client: client.number, route: Self.route, status: 201)

@@ -63,7 +63,7 @@ struct ViewRoutes {
         for _ in 0..<Self.most / Self.page {
             let page = try await gateway.store.query(query)
             for reading in page.readings {
-                if let members = reading.view(in: unit) {
+                if let members = reading.view(in: unit, among: page.readings) {
                     return .object(members + [.init("passed_over", passedOver)])
                 }
                 if passedOver == .null { passedOver = reading.passedOver(withNotes: withNotes) }
@@ -78,9 +78,14 @@ struct ViewRoutes {
 extension Reading {
     /// The reading as it is seen from afar: its value, its time, and nothing of its device; `nil` for one without a value, and for
     /// one that is in no figure.
-    fileprivate func view(in target: MeasurementUnit?) -> [JSONValue.Member]? {
+    ///
+    /// - Parameters:
+    ///   - target: the unit to show it in; `nil`: its own.
+    ///   - neighbours: readings around it, among them the reading: their pace tells a sensor.
+    fileprivate func view(in target: MeasurementUnit?, among neighbours: [Reading]) -> [JSONValue.Member]? {
         guard let time = time.instant else { return nil }
         var (value, unit, beyond): (String?, MeasurementUnit?, String?)
+        var measure: VitalValue.Part?
         func shown(_ quantity: Quantity?) -> String? {
             guard let quantity, let number = quantity.number.number else { return nil }
             guard let target, let converted = number.shown(quantity.unit, in: target) else {
@@ -102,16 +107,19 @@ extension Reading {
             value = "\(systolic)/\(diastolic)"
         case .vital(let vital):
             guard figureExclusion == nil else { return nil }
-            value = shown(vital.main)
+            let figured = vital.figured
+            value = shown(figured.map { Quantity($0.number, $0.unit) })
+            if kind == .hrv { measure = figured?.part }
         case .kept: return nil
         }
         guard value != nil || beyond != nil else { return nil }
+        let isOfSensor = kind == .glucose && neighbours.idsOfSensors.contains(id)
         let source: String? = kind == .glucose ? (isOfSensor ? "sensor" : "blood") : nil
         return [
             .init("kind", .string(kind.rawValue)), .init("time", .string(time.description)),
             .init("value", .optional(beyond == nil ? value : nil)), .init("unit", .optional(unit?.symbol)),
             .init("beyond", .optional(beyond)), .init("pulse", .optional(pulse)), .init("source", .optional(source)),
-            .init("estimate", .bool(record.isEstimate)),
+            .init("measure", .optional(measure?.name)), .init("estimate", .bool(record.isEstimate)),
         ]
     }
 

@@ -209,11 +209,16 @@ public struct AccessStore: Sendable {
     public func revoke(_ number: Int64, now: Date) async throws -> Bool {
         defer { departed.ring() }
         visits.revoke([number])
-        return try await queue.write { db in
+        return try await queue.write { [visits] db in
             try db.execute(
                 sql: "UPDATE client SET revoked_at = ? WHERE number = ? AND revoked_at IS NULL",
                 arguments: [now.timeIntervalSince1970, number])
-            return db.changesCount > 0
+            if db.changesCount > 0 { return true }
+            // The next client that is let in may get this number. It cannot be let in before this write has ended.
+            if try Row.fetchOne(db, sql: "SELECT 1 FROM client WHERE number = ?", arguments: [number]) == nil {
+                visits.spare(number)
+            }
+            return false
         }
     }
 
@@ -379,6 +384,8 @@ final class Visits: Sendable {
 
     /// These are out, whether or not the disk takes it.
     func revoke(_ clients: [Int64]) { state.withLock { $0.revoked.formUnion(clients) } }
+    /// There is no such client.
+    func spare(_ client: Int64) { _ = state.withLock { $0.revoked.remove(client) } }
     func isRevoked(_ client: Int64) -> Bool { state.withLock { $0.revoked.contains(client) } }
 
     func forget() { state.withLock { $0.seen = [:] } }

@@ -5,7 +5,8 @@ import HealthReadings
 ///
 /// The document has averages, extremes and the values they are made of. ROOK's values are whole numbers where its names end in `_int`;
 /// averages are computed from the measured values and rounded half to even once. Meters' and sensors' glucose stand in one list, as
-/// ROOK has only one. `datetime_string` is the person's date with midnight in UTC.
+/// ROOK has only one; of a sensor the average has what `DaySummary/counted(of:)` gives. `datetime_string` is the person's date with
+/// midnight in UTC.
 ///
 /// ROOK's documentation shows the summary as an object. One of its own tests reads a list; public receivers read an object, as here.
 public enum RookSummary {
@@ -65,7 +66,8 @@ public enum RookSummary {
         let samples = (summary.samples(of: .glucose) + summary.samples(of: .sensorGlucose)).sorted {
             ($0.time, $0.reading) < ($1.time, $1.reading)
         }
-        guard let average = average(samples.map(\.value)) else { return nil }
+        let counted = summary.counted(of: .glucose) + summary.counted(of: .sensorGlucose)
+        guard let average = average(counted.map(\.value)) else { return nil }
         return .init(
             "blood_glucose",
             .object([

@@ -30,7 +30,8 @@ extension ReadingFormat {
 /// | basal metabolism | kcal | 0 |
 ///
 /// The averages of the day are means of the day's samples, rounded half to even: to two decimal places for temperatures, and to one
-/// for everything else.
+/// for everything else. Of a glucose sensor the average has the samples that figures are of (`DayGlucose/counted`): the values a
+/// minute that a scan gives weigh no more than those every quarter of an hour.
 ///
 /// Terra's flags for high and low glucose and its trend arrows are left out: Terra does not publish the limits behind them.
 public struct TerraBody: Sendable {
@@ -177,12 +178,14 @@ public struct TerraBody: Sendable {
     }
 
     private func glucose(_ samples: [Sample]) -> JSONValue.Member? {
-        Self.samples(samples, .glucose).map { list in
+        let glucose = DayGlucose(samples.compactMap(\.point))
+        let numbers = (glucose.blood + glucose.counted).compactMap(\.number)
+        return Self.samples(samples, .glucose).map { list in
             .init(
                 "glucose_data",
                 .object(
                     of: .init("blood_glucose_samples", list),
-                    Self.average(samples, .glucose, 0, "day_avg_blood_glucose_mg_per_dL")))
+                    Self.average(numbers, "day_avg_blood_glucose_mg_per_dL")))
         }
     }
 
@@ -235,7 +238,11 @@ public struct TerraBody: Sendable {
         _ samples: [Sample], _ kind: Sample.Kind, _ place: Int, _ name: String, places: Int16 = 1
     ) -> JSONValue.Member? {
         let numbers = samples.filter { $0.kind == kind && $0.numbers.indices.contains(place) }.map { $0.numbers[place] }
-        return ExactDecimal.mean(of: numbers, places: places).map { .init(name, .number($0)) }
+        return average(numbers, name, places: places)
+    }
+
+    private static func average(_ numbers: [ExactDecimal], _ name: String, places: Int16 = 1) -> JSONValue.Member? {
+        ExactDecimal.mean(of: numbers, places: places).map { .init(name, .number($0)) }
     }
 }
 
@@ -250,6 +257,8 @@ extension TerraBody {
         var json: JSONValue
         /// What averages are made of.
         var numbers: [ExactDecimal]
+        /// A glucose as figures take it; `nil` for other kinds.
+        var point: GlucosePoint?
     }
 
     /// The samples of one reading.
@@ -276,6 +285,8 @@ extension TerraBody {
                 try add(
                     .glucose, "glucose", glucose.concentration, .milligramsPerDecilitre, converted: 1,
                     "blood_glucose_mg_per_dL")
+                guard let place = all.indices.last, let number = all[place].numbers.first else { break }
+                all[place].point = GlucosePoint(reading, number: number, unit: .milligramsPerDecilitre)
             case .bloodPressure(let pressures): try add(pressures)
             case .vital(let vital): try add(vital)
             case .kept: throw FormatOmission(.noPlace)

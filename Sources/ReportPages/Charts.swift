@@ -4,7 +4,15 @@ import Languages
 
 extension PressureFigures {
     /// Every reading as a bar from the diastolic to the systolic pressure, with the means of days and the person's line.
-    func chart(line: PressureLine?, leftOut: [ReportSubject.LeftOut] = [], _ words: Language) -> ReportChart {
+    ///
+    /// - Parameters:
+    ///   - line: the person's own line; `nil` where they have set none.
+    ///   - leftOut: readings that are in no figure.
+    ///   - showsNotes: whether what the person wrote stands beside a reading.
+    ///   - words: the language.
+    func chart(
+        line: PressureLine?, leftOut: [ReportSubject.LeftOut] = [], showsNotes: Bool, _ words: Language
+    ) -> ReportChart {
         let shown = points.map { point in
             (
                 point: point, high: value(point.systolic, point.unit), low: value(point.diastolic, point.unit)
@@ -42,7 +50,7 @@ extension PressureFigures {
         plot.dots(Array(zip(places, highs)), color: Palette.systolic)
         plot.rectangles(Array(zip(places, lows)), width: 3.6, height: 3.6, color: Palette.diastolic)
         for (place, each) in shown.enumerated() {
-            marks.append(.init(places[place], text(each.point, words)))
+            marks.append(.init(places[place], text(each.point, showsNotes: showsNotes, words)))
             if each.point.status.contains(.irregularPulse) {
                 plot.text("~", places[place], highs[place] - 4, size: 9, anchor: "middle", color: Palette.text)
             }
@@ -96,13 +104,13 @@ extension PressureFigures {
     }
 
     /// `2026-11-20 07:12: 131/82 mmHg, pulse 63, irregular pulse`.
-    private func text(_ point: PressurePoint, _ words: Language) -> String {
+    private func text(_ point: PressurePoint, showsNotes: Bool, _ words: Language) -> String {
         let at = words.moment(period.wallTime(at: point.time))
         let value = words("\(at): \(words.number(point.text(in: unit))) \(unit.symbol)")
         let parts = [value, point.pulse.map { words("pulse \($0)") }].compactMap(\.self)
         return words.list(
             parts + words.flags(point.status.intersection(PressurePoint.flags))
-                + [point.note.map(words.isolated)].compactMap(\.self))
+                + [showsNotes ? point.note.map(words.isolated) : nil].compactMap(\.self))
     }
 
     private func value(_ number: ExactDecimal, _ from: MeasurementUnit) -> Double {
@@ -121,6 +129,8 @@ struct GlucoseAxis {
     var line: GlucoseLine?
     /// The language.
     var words = Language.english
+    /// Whether what the person wrote stands beside a value.
+    var showsNotes = true
 
     /// The highest value of the axis: 350 mg/dL, 19.4 mmol/L.
     var top: Double { unit == .millimolesPerLitre ? 19.4 : 350 }

@@ -126,7 +126,7 @@ extension GlucoseAxis {
     /// `2026-11-20 07:12: 142 mg/dL, in range`.
     func text(_ point: GlucosePoint, _ period: FigurePeriod) -> String {
         let at = words.moment(period.wallTime(at: point.time))
-        let more = [point.meal.map(words.name), point.note.map(words.isolated)]
+        let more = [point.meal.map(words.name), showsNotes ? point.note.map(words.isolated) : nil]
         return words.list(
             [words("\(at): \(text(point)) \(unit.symbol)"), point.classified(by: ranges).named(words)]
                 + more.compactMap(\.self))

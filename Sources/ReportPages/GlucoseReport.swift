@@ -11,6 +11,8 @@ public struct GlucoseReport: Report {
     private let before: GlucoseFigures?
     private let leftOutCounts: [FigureExclusion: Int]
     private let echoes: Int
+    /// How many values have a sensor's pace.
+    private let judged: Int
     private let hasSensor: Bool
     private let axis: GlucoseAxis
 
@@ -32,6 +34,7 @@ public struct GlucoseReport: Report {
     ) {
         self.subject = subject
         (points, leftOutCounts, echoes) = (collection.blood, collection.leftOut, collection.echoes)
+        judged = collection.judgedByPace.values.reduce(0, +)
         figures = GlucoseFigures(points, ranges: ranges, unit: unit, period: collection.period)
         meals = MealFigures(points, ranges: ranges, unit: unit, period: collection.period)
         // Nothing is no comparison.
@@ -40,7 +43,8 @@ public struct GlucoseReport: Report {
                 ? nil : GlucoseFigures(before.blood, ranges: ranges, unit: unit, period: before.period)
         }
         hasSensor = collection.hasSensors
-        axis = GlucoseAxis(unit: unit, ranges: ranges, line: line, words: subject.language)
+        axis = GlucoseAxis(
+            unit: unit, ranges: ranges, line: line, words: subject.language, showsNotes: subject.showsReadings)
     }
 
     /// Whether nothing was measured.
@@ -50,9 +54,10 @@ public struct GlucoseReport: Report {
     private var unit: String { axis.unit.symbol }
     private var words: Language { subject.language }
     private var leftOut: String {
-        subject.leftOutWords(
-            leftOutCounts,
-            echoes > 0 ? [words("\(count: echoes, "that repeat a sensor's value of the same moment")")] : [])
+        var others: [String] = []
+        if echoes > 0 { others.append(words("\(count: echoes, "that repeat a sensor's value of the same moment")")) }
+        if judged > 0 { others.append(words("\(count: judged, "that have the pace of a sensor")")) }
+        return subject.leftOutWords(leftOutCounts, others)
     }
 
     // MARK: Pages
@@ -266,7 +271,7 @@ public struct GlucoseReport: Report {
         return .object(
             subject.members("glucose", unit: axis.unit) + axis.members + [
                 .init("left_out", ReportSubject.document(of: leftOutCounts)),
-                .init("echoes", .integer(Int64(echoes))),
+                .init("echoes", .integer(Int64(echoes))), .init("sensor_by_pace", .integer(Int64(judged))),
             ] + figures.members(axis, readingsPerDay: figures.readingsPerDay(period)) + [
                 .init(
                     "meals",

@@ -51,7 +51,9 @@ public struct PressureReport: Report {
             notes: notes, leftOut: leftOut, maker: subject.maker, language: subject.language)
     }
 
-    private var chart: ReportChart { figures.chart(line: line, leftOut: subject.leftOut, words) }
+    private var chart: ReportChart {
+        figures.chart(line: line, leftOut: subject.leftOut, showsNotes: subject.showsReadings, words)
+    }
 
     private var protocolBlocks: [ReportDocument.Block] {
         let mean = figures.mean(kind)

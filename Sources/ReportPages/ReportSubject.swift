@@ -58,7 +58,7 @@ public struct ReportSubject: Sendable {
     public var modelName: @Sendable (DeviceDescription) -> String?
     /// The language that the report is written in.
     public var language = Language.english
-    /// Whether devices, lists of single readings, and who left what out are shown.
+    /// Whether devices, lists of single readings, what the person wrote beside readings, and who left what out are shown.
     public var showsReadings = true
     /// Readings that are in no figure, oldest first; those that a sensor's history replaces are only counted.
     public var leftOut: [LeftOut] = []

@@ -10,6 +10,8 @@ public struct SensorReport: Report {
     private let devices: [(device: DeviceDescription, figures: SensorFigures)]
     private let blood: [GlucosePoint]
     private let leftOutCounts: [FigureExclusion: Int]
+    /// How many values are a sensor's by their pace alone.
+    private let judged: Int
     private let axis: GlucoseAxis
     private let showsGoals: Bool
 
@@ -41,7 +43,9 @@ public struct SensorReport: Report {
                 (device, SensorFigures(series, ranges: ranges, unit: unit, period: collection.period))
             }
         (leftOutCounts, blood) = (collection.sensorsLeftOut, collection.blood)
-        axis = GlucoseAxis(unit: unit, ranges: ranges, line: line, words: subject.language)
+        judged = collection.judgedByPace.values.reduce(0, +)
+        axis = GlucoseAxis(
+            unit: unit, ranges: ranges, line: line, words: subject.language, showsNotes: subject.showsReadings)
         self.showsGoals = showsGoals
     }
 
@@ -265,6 +269,17 @@ public struct SensorReport: Report {
                 }))
     }
 
+    /// What is a sensor's by its pace alone, in a sentence.
+    private var pace: String {
+        guard judged > 0 else { return "" }
+        let (least, minutes) = (SensorPace.least, Int(SensorPace.longestGap / 60))
+        return words(
+            """
+            By their pace \(count: judged, "values") count as a sensor's: the program that sent them doesn't say what measured \
+            them, and at least \(least) in a row are at most \(minutes) minutes apart.
+            """)
+    }
+
     private var notes: [String] {
         [
             leftOut,
@@ -284,6 +299,7 @@ public struct SensorReport: Report {
                 Daily pattern: percentiles 5, 25, 50, 75 and 95 of each hour by the person's clocks, smoothed over \
                 neighbouring hours with the weights 1, 4, 1. An hour with few values has fewer percentiles or none.
                 """),
+            pace,
             isEstimate
                 ? words(
                     """
@@ -321,6 +337,7 @@ public struct SensorReport: Report {
             .init("replaced", .integer(Int64(figures.series.replaced))),
             .init("repeated", .integer(Int64(figures.series.repeated))),
             .init("overlapping", .integer(Int64(figures.overlapping))),
+            .init("sensor_by_pace", .integer(Int64(judged))),
         ]
         all += members(of: figures)
         all += [

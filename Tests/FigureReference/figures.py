@@ -61,7 +61,21 @@ def mass(point):
     return Fraction(point["value"]) * (MOLAR if point["unit"] == "mmol/L" else 1)
 
 
-def place(value, unit, preset):
+def measured(text, unit):
+    """A number and its unit as the device showed them. What is finer than a device shows and, to its last digit or to 0.015 %,
+    what a number of the other unit comes to, is that number."""
+    value, places, is_molar = Fraction(text), len(text.partition(".")[2]), unit == "mmol/L"
+    if (value * (10 if is_molar else 1)).denominator == 1 or value <= 0:
+        return value, unit
+    origin = Fraction(rounded(value * MOLAR, 0) if is_molar else rounded(value / MOLAR, 1))
+    back = origin / MOLAR if is_molar else origin * MOLAR
+    if abs(back - value) <= max(Fraction(1, 2 * 10**places), value * Fraction(15, 10**5)):
+        return origin, "mg/dL" if is_molar else "mmol/L"
+    return value, unit
+
+
+def place(text, unit, preset):
+    value, unit = measured(text, unit)
     very_low, low, high, very_high = (None if b is None else Fraction(b) for b in BOUNDS[preset][unit])
     if value < low:
         return "very_low" if very_low is not None and value < very_low else "low"
@@ -72,10 +86,10 @@ def place(value, unit, preset):
 
 def class_of(point, preset):
     if point["level"] == "number":
-        return place(Fraction(point["value"]), point["unit"], preset)
+        return place(point["value"], point["unit"], preset)
     limit = point.get("limit")
     if limit is not None:
-        return place(Fraction(limit), point["unit"], preset)
+        return place(limit, point["unit"], preset)
     unit_bounds = BOUNDS[preset][point["unit"]]
     if point["level"] == "hi":
         return "very_high" if unit_bounds[3] is not None else "high"
@@ -354,7 +368,42 @@ def weight(case):
     return {"trends": shown, "change": change}
 
 
-KINDS = {"glucose": glucose, "pressure": pressure, "weight": weight}
+def pace(case):
+    """Which of the values of several devices are in a row of twelve or more, each at most 16 minutes after the one before. Values
+    less than half a minute after the last that counted are the same one again. A device that has such a row has measured its
+    rows of two and more, too."""
+    found = []
+    for device in {value["device"] for value in case["values"]}:
+        row, rows, own = [], [], [value for value in case["values"] if value["device"] == device]
+        for value in sorted(own, key=lambda each: (each["time"], each["id"])) + [None]:
+            if row and (value is None or value["time"] - row[-1]["time"] > 960):
+                kept = []
+                for each in row:
+                    if not kept or each["time"] - kept[-1] >= 30:
+                        kept.append(each["time"])
+                rows.append((len(kept), [each["id"] for each in row]))
+                row = []
+            row.append(value)
+        if any(count >= 12 for count, _ in rows):
+            found += [each for count, ids in rows if count >= 2 for each in ids]
+    return {"sensors": sorted(found)}
+
+
+def vital(case):
+    """Lowest and highest by day of readings, each with its samples; a reading counts once on each day."""
+    period, days = Period(case["first"], case["last"], case["zone"], case["now"]), {}
+    for number, samples in enumerate(case["readings"]):
+        for second, value in samples:
+            day = period.wall(second).date()
+            if period.dates[0] <= day <= period.dates[-1]:
+                days.setdefault(day, {}).setdefault(number, []).append(value)
+    every = {number: values for day in days.values() for number, values in day.items()}
+    return {"count": len(every), "days": [
+        [day.isoformat(), len(of), min(map(min, of.values())), max(map(max, of.values()))]
+        for day, of in sorted(days.items())]}
+
+
+KINDS = {"glucose": glucose, "pressure": pressure, "weight": weight, "pace": pace, "vital": vital}
 for line in sys.stdin:
     case = json.loads(line)
     print(json.dumps(KINDS[case["kind"]](case)))

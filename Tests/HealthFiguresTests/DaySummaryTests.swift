@@ -107,6 +107,49 @@ import Testing
         #expect(summary.figures(of: .temperature)?.mean.description == "37.00")
     }
 
+    @Test("a scan's trend weighs no more in a day's figures than the history it repeats, and is listed")
+    func trendAndHistory() throws {
+        func value(
+            _ id: UInt64, _ text: String, _ minute: Int64, _ source: ImportFacts.SensorSource
+        ) throws -> Reading {
+            let time = try instant("2026-11-20T12:00:00Z").advanced(bySeconds: minute * 60)
+            var reading = reading(id, try glucose(text, type: .interstitialFluid), time)
+            reading.record.imported = ImportFacts(source: "Libre", device: "3MH0", sensorSource: source)
+            return reading
+        }
+        // Three hours of history at 100, and a scan at its end that shows a quarter of an hour at 300.
+        var readings = try (0...12).map { try value(UInt64($0), "100", Int64($0) * 15, .history) }
+        readings += try (0...15).map { try value(100 + UInt64($0), "300", 165 + Int64($0), .trend) }
+        for order in [readings, readings.reversed()] {
+            var summary = DaySummary(try day())
+            for reading in order { summary.add(reading) }
+            let figures = try #require(summary.figures(of: .sensorGlucose))
+            #expect(figures.count == 13 && figures.mean.description == "100.0")
+            #expect(figures.minimum.description == "100" && figures.maximum.description == "100")
+            #expect(summary.samples(of: .sensorGlucose).count == 29 && summary.readings == 29)
+            #expect(summary.counted(of: .sensorGlucose).count == 13)
+        }
+    }
+
+    @Test("a sensor that another program passes on as plain glucose is apart from meters, by its pace")
+    func sensorByPace() throws {
+        let noon = try instant("2026-11-20T12:00:00Z")
+        for count in [11, 12] as [UInt64] {
+            var summary = DaySummary(try day())
+            for number in 0..<count {
+                var reading = reading(number, try glucose("120"), noon.advanced(bySeconds: Int64(number) * 300))
+                reading.record.imported = ImportFacts(source: "Dexcom G7")
+                reading.device.provider = "apple_health_kit"
+                summary.add(reading)
+            }
+            summary.add(reading(100, try glucose("90"), noon))
+            let isSensor = count == 12
+            #expect(summary.figures(of: .glucose)?.count == (isSensor ? 1 : 12))
+            #expect(summary.figures(of: .sensorGlucose)?.count == (isSensor ? 12 : nil))
+            #expect(summary.samples(of: .sensorGlucose).count == (isSensor ? 12 : 0))
+        }
+    }
+
     @Test func whatIsExcludedImplausibleOrOfAnotherDayIsInNoFigure() throws {
         var summary = DaySummary(try day())
         let time = try instant("2026-11-20T12:00:00Z")

@@ -71,14 +71,36 @@ import Testing
         case 1: level = .below(limit: nil)
         default:
             let milligrams = max(20, around + Double.random(in: -60...60, using: &generator))
+            let isMolar = unit == .millimolesPerLitre
+            let shown = ExactDecimal(
+                significand: Int64(isMolar ? milligrams / 1.80156 : milligrams), exponent: isMolar ? -1 : 0)
             level = .number(
-                unit == .millimolesPerLitre
-                    ? ExactDecimal(significand: Int64(milligrams / 1.80156), exponent: -1)
-                    : ExactDecimal(significand: Int64(milligrams)))
+                Int.random(in: 0..<4, using: &generator) == 0 ? finer(shown, isMolar: isMolar, &generator) : shown)
         }
         return GlucosePoint(
             time: Instant(seconds: second), reading: ReadingID(high: 0, low: UInt64(number)), level: level, unit: unit,
             source: source, device: Self.sensor)
+    }
+
+    /// A number with more digits than devices show: what a program made of a number in the other unit, or about that.
+    private static func finer(
+        _ number: ExactDecimal, isMolar: Bool, _ generator: inout SystemRandomNumberGenerator
+    ) -> ExactDecimal {
+        let factors = ["18.0156", "18.01558800000541", "18.018", "18.0182", "18"].compactMap { ExactDecimal($0) }
+        let factor = factors.randomElement(using: &generator) ?? number
+        let places = Int16.random(in: 1...3, using: &generator) + (isMolar ? 1 : 0)
+        let converted: ExactDecimal?
+        if isMolar {
+            // Around the numbers of mg/dL.
+            let origin = ExactDecimal(significand: Int64(number.approximation * 18))
+            converted = origin.divided(by: factor, places: places)
+        } else {
+            let origin = ExactDecimal(significand: Int64(number.approximation / 1.8), exponent: -1)
+            converted = origin.multiplied(by: factor, places: places)
+        }
+        guard var found = converted else { return number }
+        if Bool.random(using: &generator) { found.significand += Int64.random(in: -3...3, using: &generator) }
+        return found
     }
 
     private static func document(_ point: GlucosePoint) -> JSONValue {
@@ -259,6 +281,84 @@ import Testing
                         "\(percent) at \(hour.hour)")
                 }
             }
+        }
+    }
+
+    @Test("what is a sensor's by its pace is the reference's, whatever gaps and repeats there are")
+    func paces() throws {
+        var generator = SystemRandomNumberGenerator()
+        var (cases, own): ([JSONValue], [[Int]]) = ([], [])
+        for _ in 0..<trials(500) {
+            var (candidates, documents): ([SensorPace.Candidate], [JSONValue]) = ([], [])
+            for device in 0..<Int64.random(in: 1...3, using: &generator) {
+                var second = Int64.random(in: 0...1000, using: &generator)
+                for _ in 0..<Int.random(in: 0...60, using: &generator) {
+                    let gaps: [Int64] = [0, 20, 31, 300, 300, 300, 300, 300, 300, 900, 900, 960, 960, 961, 2000]
+                    second += gaps.randomElement(using: &generator) ?? 0
+                    let place = candidates.count
+                    candidates.append(
+                        .init(
+                            place: place, device: DeviceDescription(address: nil, model: "\(device)"),
+                            time: Instant(seconds: second)))
+                    documents.append(
+                        .object([
+                            "id": .integer(Int64(place)), "device": .integer(device), "time": .integer(second),
+                        ]))
+                }
+            }
+            cases.append(.object(["kind": .string("pace"), "values": .array(documents)]))
+            own.append(SensorPace.places(of: candidates.shuffled(using: &generator)))
+        }
+        let answers = try Self.answers(cases)
+        try #require(answers.count == cases.count)
+        for (places, answer) in zip(own, answers) { #expect(places == answer["sensors"] as? [Int]) }
+    }
+
+    @Test("extremes of nights and single readings by day are those of the reference, over changes of clocks")
+    func vitals() throws {
+        var generator = SystemRandomNumberGenerator()
+        var (cases, own): ([JSONValue], [VitalFigures]) = ([], [])
+        for _ in 0..<trials(300) {
+            let frame = try Self.frame(Int.random(in: 1...6, using: &generator), nil, &generator)
+            var figures = try #require(VitalFigures(.spo2, frame.period))
+            var documents: [JSONValue] = []
+            for number in 0..<Int.random(in: 0...12, using: &generator) {
+                let begin = Int64.random(
+                    in: frame.period.start.seconds - 50_000..<frame.period.end.seconds + 50_000, using: &generator)
+                let count = Bool.random(using: &generator) ? 1 : Int.random(in: 2...200, using: &generator)
+                let values = (0..<count).map { _ in Int64.random(in: 60...100, using: &generator) }
+                let samples = values.enumerated().map { place, value in
+                    SampleSeries.Sample(
+                        milliseconds: place * 180_000, value: ExactDecimal(significand: value))
+                }
+                let time = Instant(seconds: begin)
+                let main = Quantity(ExactDecimal(significand: values[0]), .percent)
+                let vital = VitalValue(
+                    kind: .spo2, [.init(.saturation, main)], series: count == 1 ? nil : SampleSeries(samples))
+                figures.add(
+                    Reading(
+                        id: ReadingID(high: 0, low: UInt64(number)), record: Record(value: .vital(vital)),
+                        device: Self.sensor, time: ResolvedTime(instant: time, basis: .reception), receivedAt: time))
+                documents.append(
+                    .array(
+                        values.enumerated().map { place, value in
+                            .array([.integer(begin + Int64(place) * 180), .integer(value)])
+                        }))
+            }
+            cases.append(
+                .object(
+                    [.init("kind", .string("vital")), .init("readings", .array(documents))] + frame.members))
+            own.append(figures)
+        }
+        let answers = try Self.answers(cases)
+        try #require(answers.count == cases.count)
+        for (figures, answer) in zip(own, answers) {
+            #expect((figures.all?.count ?? 0) == answer["count"] as? Int && figures.leftOut.isEmpty)
+            let days = figures.byDay.map { date, span in
+                "\(date) \(span.count) \(span.lowest.value) \(span.highest.value)"
+            }
+            let expected = (answer["days"] as? [[Any]])?.map { "\($0[0]) \($0[1]) \($0[2]) \($0[3])" }
+            #expect(days == expected)
         }
     }
 

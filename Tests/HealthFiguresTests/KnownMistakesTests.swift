@@ -100,6 +100,48 @@ import Testing
         #expect(GlucoseRanges(.gestational).goals.isEmpty, "none is agreed")
     }
 
+    @Test(
+        "what a program has converted is classed in the unit it was measured in; what is no conversion, as it is",
+        arguments: [
+            // 10.0, 13.9 and 3.0 mmol/L as HealthKit gives them in mg/dL, and by 18.018.
+            ("180.1558800000541", MeasurementUnit.milligramsPerDecilitre, GlucoseClass.target),
+            ("250.41667", .milligramsPerDecilitre, .high), ("54.0468", .milligramsPerDecilitre, .low),
+            ("180.18", .milligramsPerDecilitre, .target),
+            // 70, 54 and 251 mg/dL in mmol/L.
+            ("3.8855", .millimolesPerLitre, .target), ("3.89", .millimolesPerLitre, .target),
+            ("2.9974", .millimolesPerLitre, .low), ("13.93237", .millimolesPerLitre, .veryHigh),
+            ("180.0", .milligramsPerDecilitre, .target), ("10.00", .millimolesPerLitre, .target),
+            // Means.
+            ("180.3", .milligramsPerDecilitre, .high), ("69.9", .milligramsPerDecilitre, .low),
+            ("3.87", .millimolesPerLitre, .low), ("10.01", .millimolesPerLitre, .high),
+        ])
+    func converted(_ text: String, _ unit: MeasurementUnit, _ expected: GlucoseClass) {
+        #expect(GlucoseRanges(.standard).classify(Self.number(text), unit) == expected)
+    }
+
+    @Test("each number that a device shows keeps its class when a program converts it, by whatever factor")
+    func everyConversion() throws {
+        let ranges = GlucoseRanges(.standard)
+        for factor in ["18.0156", "18.01558800000541", "18.018", "18.0182"].map(Self.number) {
+            for tenths in 11...333 as ClosedRange<Int64> {
+                let molar = ExactDecimal(significand: tenths, exponent: -1)
+                for places in 2...9 as ClosedRange<Int16> {
+                    let mass = try #require(molar.multiplied(by: factor, places: places))
+                    #expect(
+                        ranges.classify(mass, Self.mass) == ranges.classify(molar, Self.molar), "\(molar) as \(mass)")
+                }
+            }
+            for milligrams in 20...600 as ClosedRange<Int64> {
+                let mass = ExactDecimal(significand: milligrams)
+                for places in 3...9 as ClosedRange<Int16> {
+                    let molar = try #require(mass.divided(by: factor, places: places))
+                    #expect(
+                        ranges.classify(molar, Self.molar) == ranges.classify(mass, Self.mass), "\(mass) as \(molar)")
+                }
+            }
+        }
+    }
+
     // MARK: Percentages
 
     @Test("printed percentages add up to 100: the difference goes to high, and 0 < x < 0.5 is <1 %")
@@ -247,6 +289,97 @@ import Testing
             collection.finish()
             #expect(collection.echoes == expected && collection.blood.count == 1 + copies - expected)
         }
+    }
+
+    /// The same as another program passes it on, without a word of what measured it.
+    private static func passedOn(_ points: [GlucosePoint]) -> [GlucosePoint] {
+        points.map { point in
+            var point = point
+            (point.source, point.isUnspecified) = (.blood, true)
+            return point
+        }
+    }
+
+    @Test("a sensor that another program passes on as plain glucose is told by its pace, and finger sticks are not")
+    func pace() throws {
+        let period = try Self.period("2026-06-01", "2026-06-02")
+        func collection(_ points: [GlucosePoint]) -> GlucoseCollection {
+            var collection = GlucoseCollection(period)
+            for point in points { collection.add(point) }
+            collection.finish()
+            return collection
+        }
+        func values(_ count: Int, every seconds: Int64, from minute: Int64 = 0) -> [GlucosePoint] {
+            Self.values(
+                [String](repeating: "120", count: count), every: seconds,
+                from: period.start.advanced(bySeconds: minute * 60), device: "app")
+        }
+        let sticks = (0..<8).map { Self.value("150", at: period.start.advanced(bySeconds: $0 * 7200 + 40)) }
+        let day = collection((Self.passedOn(values(288, every: 300)) + Self.passedOn(sticks)).shuffled())
+        #expect(day.blood == Self.passedOn(sticks) && day.judgedByPace == [Self.mass: 288])
+        let figures = SensorFigures(day, ranges: GlucoseRanges(.standard), unit: Self.mass)
+        #expect(figures.figures.count == 288 && figures.activeOfPeriod?.description == "50.0")
+        let rows: [(count: Int, seconds: Int64, isSensor: Bool)] = [
+            (12, 960, true), (11, 300, false), (12, 961, false),
+        ]
+        for (count, seconds, isSensor) in rows {
+            let row = collection(Self.passedOn(values(count, every: seconds)))
+            #expect(row.hasSensors == isSensor, "\(count) every \(seconds) s")
+            #expect(row.blood.count == (isSensor ? 0 : count))
+        }
+        // Rows that a gap parts, a row that came twice, and values of which it is known that a meter measured them.
+        let parted = values(8, every: 300) + values(8, every: 300, from: 8 * 5 + 12)
+        #expect(!collection(Self.passedOn(parted)).hasSensors)
+        // Where a row shows that it is a sensor, its shorter rows are the sensor's, too; a lone value may be anything.
+        let after = collection(
+            Self.passedOn(
+                values(12, every: 300) + values(2, every: 300, from: 12 * 5 + 20) + values(1, every: 1, from: 200)))
+        #expect(after.hasSensors && after.blood.count == 1 && after.judgedByPace == [Self.mass: 14])
+        #expect(!collection(Self.passedOn(values(6, every: 900) + values(6, every: 900))).hasSensors)
+        var known = Self.passedOn(values(20, every: 300))
+        for place in known.indices { known[place].isUnspecified = false }
+        #expect(!collection(known).hasSensors && collection(known).blood.count == 20)
+    }
+
+    @Test("only what another program passes on without saying what measured it is told by its pace")
+    func unspecified() throws {
+        let period = try Self.period("2026-06-01", "2026-06-01")
+        func readings(
+            _ facts: ImportFacts?, meal: String? = nil, type: GlucoseSampleType? = nil,
+            provider: String = "apple_health_kit"
+        ) -> [Reading] {
+            (0..<12).map { place in
+                let time = period.start.advanced(bySeconds: Int64(place) * 300)
+                let quantity = Quantity(ExactDecimal(significand: 120), Self.mass)
+                var record = Record(value: .glucose(GlucoseValue(concentration: quantity, sampleType: type)))
+                record.imported = facts
+                var context: GlucoseContext?
+                if let meal {
+                    context = GlucoseContext()
+                    context?.meal = meal
+                }
+                return Reading(
+                    id: ReadingID(high: 1, low: UInt64(place)), record: record, context: context,
+                    device: DeviceDescription(address: nil, model: "imported", provider: provider),
+                    time: ResolvedTime(instant: time, basis: .corrected), receivedAt: time)
+            }
+        }
+        let facts = ImportFacts(source: "Dexcom G7")
+        let passedOn = readings(facts)
+        #expect(passedOn.idsOfSensors == Set(passedOn.map(\.id)) && passedOn.prefix(11).idsOfSensors.isEmpty)
+        for others in [
+            readings(nil), readings(ImportFacts()), readings(ImportFacts(source: "Diary", isEntered: true)),
+            readings(facts, meal: "fasting"), readings(facts, type: .capillaryWholeBlood),
+            readings(facts, provider: "freestyle_libre_ble"),
+        ] {
+            #expect(others.idsOfSensors.isEmpty)
+            var collection = GlucoseCollection(period)
+            for reading in others { collection.add(reading) }
+            collection.finish()
+            #expect(collection.blood.count == 12 && collection.judgedByPace.isEmpty)
+        }
+        // One value is enough where it is said.
+        #expect(readings(facts, type: .interstitialFluid).prefix(1).idsOfSensors.count == 1)
     }
 
     @Test(

@@ -40,6 +40,33 @@ import Testing
         #expect(try await store.client(with: token, now: now) == nil)
     }
 
+    @Test("putting out a client that there is not yet does not shut out the one that gets its number")
+    func revokedBefore() async throws {
+        #expect(try await !store.revoke(1, now: now))
+        let (token, client) = try await store.admit("Mac", as: .client, for: .owner, now: now, expiresAt: now + 100)
+        #expect(client.number == 1)
+        #expect(try await store.client(with: token, now: now)?.number == 1)
+        #expect(try await store.isWelcome(1, now: now))
+        #expect(try await store.revoke(1, now: now))
+        // Once more, when it is out already: it stays out.
+        #expect(try await !store.revoke(1, now: now))
+        #expect(try await !store.isWelcome(1, now: now))
+    }
+
+    @Test("a client is out even if that cannot be written")
+    func revokedInMemory() async throws {
+        let (token, client) = try await store.admit("Mac", as: .client, for: .owner, now: now, expiresAt: now + 100)
+        let other = try DatabaseQueue(path: directory + "/" + AccessStore.fileName)
+        try await other.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER refuse BEFORE UPDATE ON client BEGIN SELECT RAISE(ABORT, 'no'); END
+                    """)
+        }
+        await #expect(throws: AccessError.self) { try await store.revoke(client.number, now: now) }
+        #expect(try await store.client(with: token, now: now) == nil)
+    }
+
     @Test("no file holds the token itself")
     func hashed() async throws {
         let (token, _) = try await store.admit("Mac", as: .client, for: .owner, now: now, expiresAt: now + 100)

@@ -59,6 +59,15 @@ struct RookSummaryTests {
         #expect(summary.at("body_metrics.bmi_float")?.text == "22.5")
     }
 
+    @Test("a scan's trend is in an average only behind the sensor's history; the list has all of it")
+    func scan() throws {
+        let meter = try Samples.reading(Samples.glucose("110"), time: "2026-11-22T06:00:00Z")
+        let summary = try #require(
+            try document(Samples.scan() + [meter]).at("body_health.summary.body_summary.blood_glucose"))
+        #expect(summary.at("blood_glucose_granular_data_array")?.elements.count == 30)
+        #expect(summary.at("blood_glucose_avg_mg_per_dL_int")?.text == "101")
+    }
+
     @Test("a date is the person's own wherever they are, and the hash is over it")
     func date() throws {
         for zone in ["Pacific/Kiritimati", "Pacific/Honolulu"] {

@@ -76,6 +76,21 @@ enum Samples {
                 intervals: intervals, hasContact: hasContact, windowSeconds: windowSeconds))
     }
 
+    /// What a Libre has of three hours, every quarter of an hour 100 mg/dL, and what a scan at their end shows of the last 16
+    /// minutes: 300 mg/dL each.
+    static func scan() throws -> [Reading] {
+        func value(_ id: UInt64, _ text: String, _ minute: Int64, _ source: SensorFacts.Source) throws -> Reading {
+            let facts = SensorFacts(
+                source: source, minute: UInt16(1000 + minute), glucose: 1000, temperature: 7000, adjustment: 0,
+                quality: 0, flags: 0, hasError: false, calibration: .factoryEstimate)
+            let time = try instant("2026-11-22T08:00:00Z").advanced(bySeconds: minute * 60)
+            return try reading(
+                glucose(text, sample: .interstitialFluid, location: nil), id: id, time: time.description, sensor: facts)
+        }
+        let history = try (0...12).map { try value(100 + UInt64($0), "100", Int64($0) * 15, .history) }
+        return try history + (0...15).map { try value(200 + UInt64($0), "300", 165 + Int64($0), .trend) }
+    }
+
     /// One reading of each kind, as devices send them.
     static func everyKind() throws -> [Reading] {
         try [

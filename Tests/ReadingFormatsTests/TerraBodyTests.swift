@@ -69,6 +69,15 @@ struct TerraBodyTests {
             ])
     }
 
+    @Test("a scan's trend is in an average only behind the sensor's history; the list has all of it")
+    func scan() throws {
+        let meter = try Samples.reading(Samples.glucose("110"), time: "2026-11-22T06:00:00Z")
+        let data = try #require(try body(Samples.scan() + [meter]).document.at("data.0.glucose_data"))
+        #expect(data.at("blood_glucose_samples")?.elements.count == 30)
+        // (13 × 100 + 110) / 14 = 100.714…
+        #expect(data.at("day_avg_blood_glucose_mg_per_dL")?.text == "100.7")
+    }
+
     @Test("a day without readings has its metadata alone: what was there is taken back")
     func emptyDay() throws {
         let data = try #require(try body([]).document.at("data.0"))

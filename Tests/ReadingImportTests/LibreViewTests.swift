@@ -348,6 +348,28 @@ struct OwnCSVTests {
         #expect(doubtful.samples.isEmpty && doubtful.refused.map(\.field) == ["value"])
     }
 
+    @Test(
+        "a row is read whose last cells are empty and were left out by a spreadsheet; one that was cut is not",
+        arguments: ["\n", "\r\n", "\r"])
+    func shortRows(_ end: String) throws {
+        func found(_ row: String) throws -> Found { try Found(Self.header + end + row + end) }
+        let start = "\(Self.id),glucose,2026-11-20T06:30:00Z,corrected,,,,,x,,95,mg/dL"
+        let whole = start + ",,,,,,,,,,clinic:delivered,,"
+        let expected = try found(whole).only
+        #expect(try found(start + ",,,,,,,,,,clinic:delivered").only == expected)
+        #expect(try found(start + ",,,,,,,,,").only == expected)
+        let excluded = try found(start + ",,,,,,,,,control_solution")
+        #expect(excluded.samples.isEmpty && excluded.counts.notTaken == ["excluded: control_solution": 1])
+        // It does not say whether it is excluded; it has too many cells; the file may have been cut in it.
+        let refused = try [
+            found(start + ",,,,,,,,"), found(whole + ","),
+            Found(Self.header + end + start + ",,,,,,,,,,clinic:del"),
+        ]
+        #expect(refused.allSatisfy { $0.samples.isEmpty && $0.refused.map(\.field) == ["row"] })
+        let last = try Found(Self.header + end + whole)
+        #expect(try last.only == expected)
+    }
+
     @Test("the CSV of a report is refused with what to give instead")
     func report() throws {
         let found = try damage(of: "id,time,local_date,local_time,time_zone,value,unit\n1,2,3,4,5,6,7\n")

@@ -28,23 +28,25 @@ import Testing
                 systolic: ExactDecimal(significand: 170), diastolic: ExactDecimal(significand: 90),
                 unit: .millimetresOfMercury, pulse: nil, status: PressurePoint.flags,
                 device: DeviceDescription(address: nil, model: person)))
-        return ReportTests.reports(subject, name: person) + ReportTests.empty(subject) + [
-            PressureReport(
-                subject, PressureFigures(cuffed, unit: .kilopascal), before: nil, kind: .aha,
-                line: PressureLine("135/85")),
-            GlucoseReport(
-                subject, glucose, before: nil, ranges: GlucoseRanges(.older), unit: .millimolesPerLitre,
-                line: GlucoseLine("80-150")),
-            SensorReport(
-                subject, glucose, before: glucose, ranges: GlucoseRanges(.pregnancy), showsGoals: true,
-                unit: .milligramsPerDecilitre, line: GlucoseLine("4.4-8.3")),
-            WeightReport(
-                subject, weights, before: weights, leftOut: [.leftOut: 2, .excluded(.otherUser): 1],
-                line: WeightLine("160.5 lb")),
-        ]
+        let reports: [any Report] =
+            ReportTests.reports(subject, name: person) + ReportTests.empty(subject) + [
+                PressureReport(
+                    subject, PressureFigures(cuffed, unit: .kilopascal), before: nil, kind: .aha,
+                    line: PressureLine("135/85")),
+                GlucoseReport(
+                    subject, glucose, before: nil, ranges: GlucoseRanges(.older), unit: .millimolesPerLitre,
+                    line: GlucoseLine("80-150")),
+                SensorReport(
+                    subject, glucose, before: glucose, ranges: GlucoseRanges(.pregnancy), showsGoals: true,
+                    unit: .milligramsPerDecilitre, line: GlucoseLine("4.4-8.3")),
+                WeightReport(
+                    subject, weights, before: weights, leftOut: [.leftOut: 2, .excluded(.otherUser): 1],
+                    line: WeightLine("160.5 lb")),
+            ]
             + [ReadingKind.heartRate, .hrv, .spo2, .temperature, .bodyComposition].compactMap { kind in
                 VitalFigures(kind, subject.period).map { VitalReport(subject, $0, before: nil) }
             }
+        return try reports + ReportTests.vitals(subject)
     }
 
     /// The words of keys that are whole English phrases, which nothing else on a page says.

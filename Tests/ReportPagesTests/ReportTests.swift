@@ -105,6 +105,46 @@ import Testing
         ]
     }
 
+    /// What the page shows of vital signs: a night of an oximeter, temperatures with a note, and the variability of a strap and of a
+    /// watch.
+    static func vitals(_ subject: ReportSubject) throws -> [any Report] {
+        let start = subject.period.start
+        func reading(_ vital: VitalValue, _ number: UInt64, _ hours: Int64, note: String? = nil) -> Reading {
+            let time = start.advanced(bySeconds: hours * 3600)
+            var record = Record(value: .vital(vital))
+            record.entry = note.map { EntryFacts(note: $0) }
+            return Reading(
+                id: ReadingID(high: 3, low: number), record: record,
+                device: DeviceDescription(address: nil, model: "Meter", serial: "S3"),
+                time: ResolvedTime(instant: time, basis: .reception), receivedAt: time)
+        }
+        func vital(
+            _ kind: ReadingKind, _ quantities: [(VitalValue.Part, Int64, MeasurementUnit)], series: SampleSeries? = nil
+        ) -> VitalValue {
+            VitalValue(
+                kind: kind, quantities.map { .init($0.0, Quantity(ExactDecimal(significand: $0.1), $0.2)) },
+                series: series)
+        }
+        let samples = (0..<480).map { minute in
+            SampleSeries.Sample(
+                milliseconds: minute * 60_000, value: ExactDecimal(significand: minute == 200 ? 71 : 97))
+        }
+        // It began on the evening before the period.
+        let night = vital(.spo2, [(.saturation, 97, .percent)], series: SampleSeries(samples))
+        let readings = [
+            reading(night, 1, -2),
+            reading(vital(.temperature, [(.temperature, 37, .degreesCelsius)]), 2, 8, note: hostile),
+            reading(vital(.temperature, [(.temperature, 39, .degreesCelsius)]), 3, 80, note: hostile),
+            reading(vital(.hrv, [(.rmssd, 42, .milliseconds), (.sdnn, 58, .milliseconds)]), 4, 9),
+            reading(vital(.hrv, [(.sdnn, 121, .milliseconds)]), 5, 10, note: hostile),
+        ]
+        return try [ReadingKind.spo2, .temperature, .hrv].map { kind -> any Report in
+            var figures = try #require(VitalFigures(kind, subject.period))
+            for reading in readings { figures.add(reading) }
+            return VitalReport(subject, figures, before: nil)
+        }
+    }
+
     /// Reports of nothing.
     static func empty(_ subject: ReportSubject) -> [any Report] {
         [
@@ -215,17 +255,84 @@ import Testing
         }
     }
 
-    @Test("without single readings a report shows no device, no list of readings, and nobody who left one out")
+    @Test("without single readings a report shows no device, no list of readings, no note, and nobody who left one out")
     func withoutReadings() throws {
         var subject = try Self.subject()
+        // What a chart says of a reading has its note where readings are shown.
+        let shown = try Self.reports(subject) + Self.vitals(subject)
+        #expect(shown.map { $0.fragment(identifier: "r") }.count { $0.contains("alert(") } == 5)
         subject.showsReadings = false
-        for report in Self.reports(subject) {
+        for report in try Self.reports(subject) + Self.vitals(subject) {
             for text in [report.fragment(identifier: "r"), report.document.html(paper: .a4)] {
-                for words in ["Devices", "3MH0", "Meter", "Scale", "All readings", "Libre"] {
+                for words in ["Devices", "3MH0", "Meter", "Scale", "All readings", "Libre", "alert("] {
                     #expect(!text.contains(words), "\(report.document.title): \(words)")
                 }
             }
         }
+    }
+
+    @Test("a night is shown as its lowest and highest sample, and SDNN apart from RMSSD")
+    func vitalSigns() throws {
+        let subject = try Self.subject()
+        let reports = try Self.vitals(subject)
+        let night = reports[0].fragment(identifier: "r")
+        _ = try Self.texts(reports.map { $0.fragment(identifier: "r") })
+        #expect(night.contains("71 on 2026-10-19 at 01:20") && night.contains("in 1 reading&quot;"))
+        #expect(reports[0].csv(.comma).contains("2026-10-19,1,71,97,%\r\n"))
+        let hrv = reports[2]
+        #expect(hrv.document.title == "Heart-rate variability (RMSSD)")
+        let headings = hrv.document.blocks.compactMap { block -> String? in
+            if case .heading(let text) = block { text } else { nil }
+        }
+        #expect(headings == ["Heart-rate variability (SDNN)"])
+        #expect(
+            hrv.csv(.comma).split(separator: "\r\n") == [
+                "date,readings,lowest,highest,unit,measure", "2026-10-19,1,42,42,ms,rmssd",
+                "2026-10-19,1,121,121,ms,sdnn",
+            ])
+        #expect(hrv.json["measure"] == .string("rmssd") && hrv.json["readings"] == .integer(1))
+        guard case .array(let others)? = hrv.json["others"] else {
+            Issue.record("no other measure")
+            return
+        }
+        #expect(others.count == 1 && others.first?["measure"] == .string("sdnn"))
+        // A watch alone.
+        var figures = try #require(VitalFigures(.hrv, subject.period))
+        let time = subject.period.start.advanced(bySeconds: 100)
+        let quantity = Quantity(ExactDecimal(significand: 121), .milliseconds)
+        figures.add(
+            Reading(
+                id: ReadingID(high: 3, low: 9),
+                record: Record(value: .vital(VitalValue(kind: .hrv, [.init(.sdnn, quantity)]))),
+                device: DeviceDescription(address: nil), time: ResolvedTime(instant: time, basis: .reception),
+                receivedAt: time))
+        let watch = VitalReport(subject, figures, before: nil)
+        #expect(watch.document.title == "Heart-rate variability (SDNN)" && !watch.isEmpty)
+        #expect(!watch.document.html(paper: .a4).contains("(RMSSD)"))
+    }
+
+    @Test("a report says how many values are a sensor's by their pace alone")
+    func sensorByPace() throws {
+        let subject = try Self.subject()
+        var collection = GlucoseCollection(subject.period)
+        for number in 0..<600 {
+            var point = GlucosePoint(
+                time: subject.period.start.advanced(bySeconds: Int64(number) * 300),
+                reading: ReadingID(high: 4, low: UInt64(number)), level: .number(ExactDecimal(significand: 120)),
+                unit: .milligramsPerDecilitre, source: .blood, device: DeviceDescription(address: nil, name: "app"))
+            point.isUnspecified = true
+            collection.add(point)
+        }
+        collection.finish()
+        let ranges = GlucoseRanges(.standard)
+        let sensor = SensorReport(
+            subject, collection, before: nil, ranges: ranges, showsGoals: false, unit: .milligramsPerDecilitre)
+        let glucose = GlucoseReport(subject, collection, before: nil, ranges: ranges, unit: .milligramsPerDecilitre)
+        #expect(!sensor.isEmpty && sensor.json["sensor_by_pace"] == .integer(600))
+        #expect(sensor.fragment(identifier: "r").contains("By their pace 600 values count as a sensor&#39;s"))
+        #expect(glucose.isEmpty && glucose.json["sensor_by_pace"] == .integer(600))
+        #expect(glucose.fragment(identifier: "r").contains("600 that have the pace of a sensor"))
+        for report in Self.reports(subject)[1...2] { #expect(report.json["sensor_by_pace"] == .integer(0)) }
     }
 
     @Test("a figure has one type in JSON: a number, with HI and LO beside it")

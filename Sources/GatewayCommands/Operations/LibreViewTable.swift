@@ -41,6 +41,7 @@ struct LibreViewTable {
             values.append((time, reading, quantity))
             units[quantity.unit, default: 0] += 1
         }
+        let sensors = readings.idsOfSensors
         let isMolar = (units[.millimolesPerLitre] ?? 0) > (units[.milligramsPerDecilitre] ?? 0)
         let unit: MeasurementUnit = isMolar ? .millimolesPerLitre : .milligramsPerDecilitre
         let made = WallTime(secondsSinceEpoch: now.seconds)
@@ -67,7 +68,7 @@ struct LibreViewTable {
             cells[1] = SafeCSV.text(device.serial ?? device.address?.description ?? "")
             cells[2] = Self.text(of: wall)
             let (type, column) =
-                Self.isScan(reading.record) ? ("1", 5) : reading.isOfSensor ? ("0", 4) : ("2", 14)
+                Self.isScan(reading.record) ? ("1", 5) : sensors.contains(reading.id) ? ("0", 4) : ("2", 14)
             cells[3] = type
             cells[column] = digits.description
             cells[13] = SafeCSV.text(reading.record.entry?.note ?? "")

@@ -58,7 +58,8 @@ public struct ReportOperation: Codable, Sendable, Hashable {
     public var csvStyle = "comma"
     /// Whether CSV begins with the mark that spreadsheets know UTF-8 by.
     public var csvMark = false
-    /// Whether devices, lists of single readings, and who left what out are shown; a read-only link shows figures alone.
+    /// Whether devices, lists of single readings, what the person wrote beside readings, and who left what out are shown; a read-only
+    /// link shows figures alone.
     public var showsReadings = true
 
     /// Makes it.

@@ -60,7 +60,8 @@ struct ReportReadings: Sendable {
             unit = point?.unit
             if !isCounted { weightsLeftOut[reading.figureExclusion ?? .excluded(.noValue), default: 0] += 1 }
         case .vital:
-            vital?.add(reading)
+            // What has begun before the period is asked for, too: a recording may go on in it.
+            guard vital?.add(reading) == true else { return }
             isCounted = VitalFigures.counts(reading)
         case .kept: return
         }
@@ -93,6 +94,10 @@ struct ReportReadings: Sendable {
     func finished(for period: FigurePeriod) -> ReportReadings {
         var finished = self
         finished.glucose.finish(at: period.now)
+        for (unit, count) in finished.glucose.judgedByPace {
+            finished.noted.units[unit, default: 0] -= count
+            finished.notedOfSensors.units[unit, default: 0] += count
+        }
         return finished
     }
 
@@ -319,6 +324,10 @@ package struct ReportDesk: Sendable {
         var (start, end) = kind == .bp ? (pressures.start, pressures.end) : (period.start, period.end)
         // The trend of a day is the same in every period.
         if kind == .weight { start = start.advanced(bySeconds: -WeightFigures.runIn) }
+        // A night's recording may have begun on the evening before.
+        if ReadingKind.recorded.contains(kind.readings) {
+            start = start.advanced(bySeconds: -Reading.longestRecording)
+        }
         return ReadingQuery(
             kinds: [kind.readings], from: start, to: Instant(microseconds: end.microseconds - 1), limit: Self.page,
             user: person)

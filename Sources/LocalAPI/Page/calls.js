@@ -31,6 +31,18 @@ async function call(path, {method = "GET", body, headers = {}, signal} = {}) {
   try { problem = (await answer.json()).error ?? null; } catch { /* no document came with it */ }
   throw new Refused(answer, problem);
 }
+// A path with its parameters. A space is %20: the gateway takes a plus for what it is.
+function addressed(path, parameters) {
+  const query = new URLSearchParams(parameters).toString().replaceAll("+", "%20");
+  return query ? `${path}?${query}` : path;
+}
+// How long to wait until what failed is asked again, in milliseconds; null where the same answer would come again. A key
+// that is missing may be away for long.
+function waitAfter(error) {
+  if (error.status === 423) return 15000;
+  if (error.status >= 400 && error.status < 500 && ![408, 429].includes(error.status)) return null;
+  return Math.max(3000, 1000 * (Number(error.headers?.get("Retry-After")) || 0));
+}
 // Takes an answer's lines as they come.
 async function eachLine(answer, take) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -70,14 +70,10 @@ const when = time => time ? moment(time) : t("never");
 const readingTime = r => r.time ? moment(r.time) : (r.device_time ?? t("unknown")).replace("T", " ");
 
 // A path with its parameters, and the person that the page shows.
-function place(path, parameters = {}) {
-  const query = new URLSearchParams(parameters);
-  if (chosen) query.set("person", chosen);
-  return query.size ? `${path}?${query}` : path;
-}
+const place = (path, parameters = {}) => addressed(path, chosen ? {...parameters, person: chosen} : parameters);
 // A document; none once somebody has chosen otherwise.
-async function read(path) {
-  const {signal} = asking, text = await (await call(path, {signal})).text();
+async function read(path, {signal} = asking) {
+  const text = await (await call(path, {signal})).text();
   signal.throwIfAborted();
   return parse(text);
 }
@@ -213,10 +209,15 @@ function refreshDevices(devices) {
 
 const eventsShown = ["reading", "left", "pruned", "erased", "sync", "connection", "resync"];
 let consented = [], pending = false, again = false, source = null;
+// Whether the stream is there; whether the state tells of a request that failed, and what is done about it.
+let isLive = false, isTroubled = false, retry = null, failures = 0;
 async function refreshAll() {
-  if (isGone) return;
+  if (isGone || choosing) return;
   try {
     if (viewer) await Reports.soon(consented); else await Promise.all([refreshReadings(), refreshGlance(), Reports.soon(consented)]);
+    failures = 0;
+    // What failed before is here now.
+    if (isTroubled) { isTroubled = false; say(t(isLive ? "live" : "silent")); }
     document.documentElement.dataset.ready = "true";
   } catch (error) { failed(error); }
 }
@@ -226,19 +227,32 @@ function refreshSoon() {
   pending = true;
   setTimeout(async () => { await refreshAll(); pending = false; if (again) { again = false; refreshSoon(); } }, 200);
 }
-function failed(error) {
+// Says what has failed. `next` is done again after a while: the stream may be well, and bring nothing for hours.
+function failed(error, next = refreshSoon) {
   // Somebody has chosen otherwise.
   if (error.name === "AbortError") return;
   if (viewer && error instanceof Refused && error.status === 401) return ended();
   if (error instanceof Refused && error.status === 401) return begin();
   if (error instanceof Refused && error.code === "no_such_user") return gone();
+  isTroubled = true;
+  // A gateway that is slow, and not away, is not asked more often for it.
+  const wait = waitAfter(error);
+  doAgain(next, wait === null ? 60000 : Math.max(wait, Math.min(60000, 3000 * 2 ** failures)));
+  failures += 1;
   if (error instanceof Refused && error.status === 423) return say(t("locked"));
   if (error instanceof Refused && error.status === 403) return say(error.message + ".");
   say(t("silent"));
 }
-// Nothing of the person who was shown stays on the screen.
+function doAgain(next, wait) {
+  clearTimeout(retry);
+  retry = setTimeout(next, wait);
+}
+// Nothing of the person who was shown stays on the screen, and nobody's data is on its way.
 function clear() {
   askAnew();
+  clearTimeout(retry);
+  choosing?.abort();
+  choosing = null;
   Reports.forget();
   for (const each of ["glance", "devices", "waiting-own", "waiting", "readings"]) $(each).replaceChildren();
   for (const each of ["device-table", "no-devices", "waiting-own", "waiting-all", "none", "older"]) $(each).hidden = true;
@@ -251,18 +265,23 @@ async function gone() {
   chosen = null;
   clear();
   entitle(null);
-  say(t("person_gone", {person: name ?? person ?? t("the_user")}));
-  try { offer((await read("/api/v1/gateway")).people, null); } catch (error) { failed(error); }
+  await offerOthers(t("person_gone", {person: name ?? person ?? t("the_user")}));
+}
+async function offerOthers(text) {
+  say(text);
+  try { offer((await read("/api/v1/gateway", new AbortController())).people, null); } catch (error) { failed(error, () => offerOthers(text)); }
 }
 function say(text) { if ($("state").textContent !== text) $("state").textContent = text; }
 // Events by fetch: an EventSource cannot send the session's key.
 async function listen() {
   source?.abort();
+  isLive = false;
   const mine = source = new AbortController();
   const end = new Promise(resolve => mine.signal.addEventListener("abort", resolve));
   for (let last = null; source === mine && !mine.signal.aborted;) {
     try {
       const answer = await call("/api/v1/events", {signal: mine.signal, headers: last ? {"Last-Event-ID": last} : {}});
+      isLive = true;
       if (!isGone) say(t("live"));
       refreshSoon();
       let name = "", data = "";
@@ -277,7 +296,8 @@ async function listen() {
       if (error instanceof Refused && error.status === 401) return viewer ? ended() : begin();
     }
     if (mine.signal.aborted) return;
-    say(t("silent"));
+    isLive = false;
+    if (!isGone) say(t("silent"));
     await Promise.race([end, new Promise(resolve => setTimeout(resolve, 3000))]);
   }
 }
@@ -303,10 +323,10 @@ async function look(session) {
 }
 async function begin() {
   let session;
-  try { session = await read("/api/v1/session"); } catch { say(t("silent")); return setTimeout(begin, 3000); }
+  try { session = await read("/api/v1/session"); } catch (error) { say(t("silent")); return doAgain(begin, waitAfter(error) ?? 3000); }
   if (viewer) {
     if (!session.link) return ended();
-    try { return await look(session); } catch (error) { return failed(error); }
+    try { return await look(session); } catch (error) { return failed(error, begin); }
   }
   csrf = session.csrf_token;
   if (link && !session.signed_in) { const code = link; link = null; return signIn({link: code}); }
@@ -322,7 +342,13 @@ async function begin() {
   mayChange = session.signed_in && session.scope !== "read";
   $("pair-open").hidden = session.scope === "read";
   if (!session.signed_in) { source?.abort(); clear(); say(t("signed_out")); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
-  try { await choose(chosen); } catch (error) { return failed(error); }
+  try {
+    await choose(chosen);
+  } catch (error) {
+    failed(error, begin);
+    // Whoever is chosen meanwhile, or in place of a person who was removed, is shown as readings arrive.
+    if (error.name !== "AbortError" && !isGone) return;
+  }
   listen();
 }
 // The figures say whose they are, in a household.
@@ -337,26 +363,31 @@ function offer(people, name) {
     ...people.map(each => new Option(each.id ?? t("the_user"), each.id ?? "")));
   if (!isGone) $("person").value = name ?? "";
 }
-// Whom the page shows: a household has one of its people at a time.
+// Whom the page shows: a household has one of its people at a time. Until it is known who that is, nobody is shown: what is
+// chosen here already may not be shown under the name of whoever was chosen before.
+let choosing = null;
 async function choose(name) {
   clear();
   entitle(name);
-  const house = await read("/api/v1/gateway"), people = person === null ? house.people : [];
+  const mine = choosing = new AbortController();
+  const house = await read("/api/v1/gateway", mine), people = person === null ? house.people : [];
   isGone = false;
   chosen = people.length > 1 ? name ?? house.user : null;
   offer(people, chosen);
   entitle(chosen);
-  const gateway = chosen ? await read(place("/api/v1/gateway")) : house;
+  const gateway = chosen ? await read(place("/api/v1/gateway"), mine) : house;
+  choosing = null;
   [zone, units, consented] = [gateway.time_zone, gateway.units, gateway.consent];
   try { dayOf(new Date()); } catch { zone = "UTC"; /* a browser without this zone */ }
   isNewDay();
 }
-$("person").addEventListener("change", async () => {
+async function show(name) {
   const wasGone = isGone;
-  try { await choose($("person").value || null); } catch (error) { return failed(error); }
-  if (wasGone) say(t("live"));
+  try { await choose(name); } catch (error) { return failed(error, () => show(name)); }
+  if (wasGone) say(t(isLive ? "live" : "silent"));
   refreshAll();
-});
+}
+$("person").addEventListener("change", () => show($("person").value || null));
 async function signIn(proof) {
   $("sign-in-error").textContent = "";
   try {
@@ -383,7 +414,7 @@ function isNewDay() {
 }
 // Ages grow without an event, and at the person's midnight every period is another.
 function passTime() {
-  if ($("content").hidden || document.hidden || isGone) return;
+  if ($("content").hidden || document.hidden || isGone || choosing) return;
   if (isNewDay()) { Reports.now(); refreshSoon(); } else if (!viewer) refreshGlance().catch(failed);
 }
 setInterval(passTime, 60000);

@@ -4,6 +4,8 @@ const Pairing = (() => {
   const found = new Map();
   const sureness = {from_code: "pair_not_tried", from_documents: "pair_documents"};
   let current = null, timer = null, scanning = null, isPairing = false, models = null, chosen = null;
+  // What is said while it goes on; the last of it that was said.
+  let begun = "", said = null;
 
   function tell(text) { if ($("pair-state").textContent !== text) $("pair-state").textContent = text; }
   function reset() {
@@ -69,7 +71,8 @@ const Pairing = (() => {
     isPairing = true;
     scanning?.abort();
     $("pair-found").hidden = $("pair-help").hidden = $("pair-again").hidden = $("model-form").hidden = true;
-    tell(t("pair_with", {name: device.name ?? device.address}));
+    begun = said = t("pair_with", {name: device.name ?? device.address});
+    tell(begun);
     try {
       current = await (await call("/api/v1/pairings", {method: "POST", body: model ? {address: device.address, model} : {address: device.address}})).json();
       poll();
@@ -78,9 +81,22 @@ const Pairing = (() => {
 
   async function poll() {
     if (!current) return;
+    const {id} = current;
+    let pairing;
     try {
-      show(await (await call("/api/v1/pairings/" + current.id)).json());
-    } catch (error) { tell(error.message); $("pair-again").hidden = false; current = null; }
+      pairing = await (await call("/api/v1/pairings/" + id)).json();
+    } catch (error) {
+      if (current?.id !== id) return;
+      // The pairing goes on without this answer, and may have a question.
+      const wait = waitAfter(error);
+      if (wait !== null) { said = null; tell(t("silent")); timer = setTimeout(poll, wait); return; }
+      tell(error.message);
+      $("pair-again").hidden = false;
+      current = null;
+      return;
+    }
+    // Somebody may have closed it meanwhile.
+    if (current?.id === id) show(pairing);
   }
 
   function show(pairing) {
@@ -113,8 +129,9 @@ const Pairing = (() => {
       current = null;
       $("pair-again").hidden = false;
     } else {
-      const last = pairing.notes[pairing.notes.length - 1];
-      if (last) tell(last);
+      // Once each: what is said of an answer that was refused stays until there is more to say.
+      const last = pairing.notes[pairing.notes.length - 1] ?? begun;
+      if (last !== said) { said = last; tell(last); }
       timer = setTimeout(poll, 400);
     }
   }

@@ -29,10 +29,10 @@ const Reports = (() => {
       if (former) { [period, former] = [former, null]; return refresh(consent); }
     } finally {
       if (mine === asked) $("reports").setAttribute("aria-busy", "false");
+      // A strap sends a reading a second, and a year of a sensor takes the gateway a second: it gets its rest.
+      restUntil = Date.now() + 5 * (Date.now() - began);
     }
     $("nothing").hidden = [...shown.values()].some(each => !each.section.hidden);
-    // A strap sends a reading a second, and a year of a sensor takes the gateway a second: it gets its rest.
-    restUntil = Date.now() + 5 * (Date.now() - began);
   }
 
   // Another period: nothing of the one before stays, and no late answer of it comes.
@@ -86,7 +86,11 @@ const Reports = (() => {
           link.href = URL.createObjectURL(await answer.blob());
           link.click();
           setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-        } catch (error) { failed(error); } finally { button.disabled = false; }
+        } catch (error) {
+          failed(error);
+          // It has answered, and says what is missing.
+          if (error.problem && error.status >= 500) say(error.message + ".");
+        } finally { button.disabled = false; }
       });
       line.append(button, " ");
     }

@@ -87,6 +87,13 @@ window.addEventListener("hashchange", () => { takeToken(); showSession().catch((
 async function begin() {
   await wordsReady;
   $("language").replaceChildren(...languageOptions());
-  try { await showSession(); } catch (error) { $("state").textContent = error.message; }
+  try {
+    await showSession();
+    if ($("steps").hidden) $("state").textContent = "";
+  } catch (error) {
+    $("state").textContent = error.message;
+    const wait = waitAfter(error);
+    if (wait !== null) setTimeout(begin, wait);
+  }
   document.documentElement.dataset.ready = "true";
 }

@@ -185,7 +185,7 @@ const meter = {
           const last = pairing.notes.at(-1);
           if (last && !pairing.question) tell(last);
           await pause(500);
-          pairing = await api("/api/v1/pairings/" + pairing.id);
+          pairing = await next(pairing.id);
         }
         question.replaceChildren();
         if (pairing.state === "failed") throw worded(new Refused({status: 0}, pairing.error));
@@ -193,13 +193,36 @@ const meter = {
         $("meter-told").textContent = pairing.proven ? t("meter_proven") : pairing.notes.at(-1) ?? t("meter_paired");
       } catch (error) { tell(""); wrong.textContent = error.message; }
     }
+    // How a pairing stands. It goes on without an answer that does not come, and may have a question.
+    async function next(id) {
+      for (let isTroubled = false;;) {
+        try {
+          const pairing = await api("/api/v1/pairings/" + id);
+          if (isTroubled) wrong.textContent = "";
+          return pairing;
+        } catch (error) {
+          const wait = waitAfter(error);
+          if (wait === null) throw error;
+          isTroubled = true;
+          wrong.textContent = error.message;
+          await pause(wait);
+        }
+      }
+    }
     function ask(pairing) {
       const asks = pairing.question;
       question.replaceChildren();
       if (!asks) return;
       const answer = async body => {
+        wrong.textContent = "";
         question.replaceChildren();
-        try { await api(`/api/v1/pairings/${pairing.id}/answer`, "POST", body); } catch (error) { wrong.textContent = error.message; }
+        try {
+          await api(`/api/v1/pairings/${pairing.id}/answer`, "POST", body);
+        } catch (error) {
+          // The question still stands, unless it is over.
+          if (error.code !== "nothing_asked") ask(pairing);
+          wrong.textContent = error.message;
+        }
       };
       if (asks.kind === "passkey") {
         question.append(make("form", {on: ["submit", event => { event.preventDefault(); answer({passkey: typed("meter-passkey").replaceAll(" ", "")}); }]},

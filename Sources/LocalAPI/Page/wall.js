@@ -5,7 +5,7 @@ const $ = id => document.getElementById(id);
 const chosen = new URLSearchParams(location.search);
 
 const order = ["glucose", "blood_pressure", "spo2", "heart_rate", "temperature", "weight", "hrv", "body_composition"];
-const mostShown = 4, patience = 40000, pause = 3000, rest = 300000;
+const mostShown = 4, patience = 40000, pause = 3000, rest = 300000, burst = 200;
 // How old a value may be before the display says so: a weight keeps for a week, others for a day.
 const lifetimes = {weight: 7 * 86400, body_composition: 7 * 86400};
 const durations = {m: 60, h: 3600, d: 86400};
@@ -17,27 +17,56 @@ const lifetime = (() => {
 let view = null, shift = 0, silentSince = null, hasEnded = false;
 const now = () => Date.now() + shift;
 
+// One request at a time: what changes meanwhile is asked for by the next one. One that failed is repeated until the gateway
+// answers, since the stream may be well and bring nothing for hours.
+let isAsking = false, isStale = false, retry = null;
 async function refresh() {
-  const person = chosen.get("person");
-  const parameters = new URLSearchParams(person ? {person} : {});
+  isStale = true;
+  if (isAsking || hasEnded) return;
+  isAsking = true;
+  clearTimeout(retry);
+  retry = null;
   try {
-    view = await (await call("/api/v1/view" + (parameters.size ? "?" + parameters : ""))).json();
+    while (isStale && !hasEnded) {
+      isStale = false;
+      await ask();
+      if (isStale) await new Promise(resolve => setTimeout(resolve, burst));
+    }
   } catch (error) {
-    if ([401, 403, 404].includes(error.status)) return end();
-    if (error.status === 423) { view = null; return draw(t("locked")); }
-    throw error;
+    if (!hasEnded) failed(error);
+  } finally {
+    isAsking = false;
+  }
+}
+async function ask() {
+  // A connection that broke may never say so.
+  const person = chosen.get("person"), over = new AbortController(), timer = setTimeout(() => over.abort(), patience);
+  try {
+    const answer = await (await call(addressed("/api/v1/view", person ? {person} : {}), {signal: over.signal})).json();
+    if (hasEnded) return;
+    view = answer;
+  } finally {
+    clearTimeout(timer);
   }
   shift = new Date(view.time) - Date.now();
   silentSince = null;
+  draw();
+}
+function failed(error) {
+  if ([401, 403, 404].includes(error.status)) return end();
+  retry = setTimeout(refresh, waitAfter(error) ?? rest);
+  // A gateway that says so can be reached.
+  if (error.status === 423) { view = silentSince = null; return draw(t("locked")); }
+  silentSince ??= now();
   draw();
 }
 // Nothing of anybody stays on the screen.
 function end() {
   hasEnded = true;
   view = null;
+  clearTimeout(retry);
   draw(t(viewer ? "link_ended" : "wall_closed"));
 }
-function lost() { silentSince ??= now(); draw(); }
 
 const zone = () => view?.time_zone ?? "UTC";
 const format = (time, options) => new Intl.DateTimeFormat(locale, {...options, timeZone: zone()}).format(new Date(time));
@@ -69,7 +98,7 @@ function card(each) {
   if (each.unit && !each.beyond) value.append(element("small", " " + each.unit));
   section.className = isOld || silentSince !== null ? "old" : "";
   section.dataset.kind = each.kind;
-  section.append(element("h2", list([t("kind_" + each.kind), each.source === "sensor" && t("source_sensor"), each.estimate && t("estimate")])), value,
+  section.append(element("h2", list([t("kind_" + each.kind), each.source === "sensor" && t("source_sensor"), each.measure?.toUpperCase(), each.estimate && t("estimate")])), value,
     element("p", isOld ? t("wall_old", {ago: ago(age)}) : silentSince !== null ? t("wall_maybe_old", {ago: ago(age)}) : ago(age), "age"),
     element("p", list([format(each.time, {dateStyle: "medium", timeStyle: "short"}), each.pulse && t("wall_pulse", {pulse: digits(each.pulse)})]), "when"));
   if (each.passed_over) section.append(element("p", t("passed_over", {time: format(each.passed_over.time, {dateStyle: "medium", timeStyle: "short"}), reason: reasonOf(each.passed_over)}), "when"));
@@ -103,10 +132,10 @@ async function listen() {
     try {
       alive();
       const answer = await call("/api/v1/events", {signal: stream.signal});
-      await refresh();
+      refresh();
       await eachLine(answer, line => {
         alive();
-        if (hasEnded) stream.abort(); else if (/^event: (reading|left|pruned|erased|resync)$/.test(line)) refresh().catch(lost);
+        if (hasEnded) stream.abort(); else if (/^event: (reading|left|pruned|erased|resync)$/.test(line)) refresh();
       });
     } catch (error) {
       if ([401, 403].includes(error.status)) end();
@@ -115,12 +144,12 @@ async function listen() {
     stream.abort();
     if (hasEnded) return;
     // A stream that ended may be that of a link that ended: the gateway says so, or is not there.
-    try { await refresh(); } catch { lost(); }
+    if (retry === null) refresh();
     await new Promise(resolve => setTimeout(resolve, pause));
   }
 }
 // Ages grow without an event, and a value may go without one.
 setInterval(() => { if (view) draw(); }, 15000);
-setInterval(() => { if (view && silentSince === null) refresh().catch(lost); }, rest);
+setInterval(refresh, rest);
 addEventListener("hashchange", () => location.reload());
 wordsReady.then(listen);

@@ -101,6 +101,39 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("a request that is refused uses no code up, and is not in the audit log as what it asked for")
+    func refusedChanges() async throws {
+        let bench = try await APIBench(tls: true, captures: [])
+        func signIn(_ more: String) async throws -> APIBench.Answer {
+            try await bench.send("/api/v1/session", .POST, body: "{\(more)}")
+        }
+        let code = bench.door.desk.invite(for: .owner, now: Date()).code
+        #expect(try await signIn("\"code\":\"\(code)\",\"name\":5").code == "bad_request")
+        #expect(try await signIn("\"code\":\"\(code)\"").status == 201)
+        let link = try #require(bench.door.pageLink(now: Date()).url.split(separator: "#").last)
+        #expect(try await signIn("\"link\":\"\(link)\",\"name\":[]").code == "bad_request")
+        #expect(try await signIn("\"link\":\"\(link)\"").status == 201)
+
+        let token = try await bench.token()
+        func consent(_ body: String) async throws -> Int {
+            try await bench.send("/api/v1/consent", .POST, token: token, body: body).status
+        }
+        for body in [
+            #"{"granted":true}"#, #"{"kinds":["height"],"granted":true}"#,
+            #"{"kinds":["glucose"],"granted":true,"person":"nobody"}"#,
+        ] {
+            let status = try await consent(body)
+            #expect([400, 404].contains(status), "\(body): \(status)")
+        }
+        func changes() async throws -> Int {
+            try await bench.door.audit.newest(100).filter { $0.event == "consent_changed" }.count
+        }
+        #expect(try await changes() == 0)
+        #expect(try await consent(#"{"kinds":["glucose"],"granted":true}"#) == 200)
+        #expect(try await changes() == 1)
+        try await bench.stop()
+    }
+
     @Test("sixty requests a minute, then 429 with when to come again")
     func rate() async throws {
         let bench = try await APIBench(tls: true)

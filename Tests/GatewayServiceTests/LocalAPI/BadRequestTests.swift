@@ -17,6 +17,10 @@ import Testing
         #expect(try await bench.send("/api/v1/pair", .POST, body: large).status == 413)
         let type = [("Content-Type", "text/plain")]
         #expect(try await bench.send("/api/v1/pair", .POST, headers: type, body: "{}").status == 415)
+        let packed = try await bench.send(
+            "/api/v1/pair", .POST, headers: [("Content-Encoding", "gzip")], body: #"{"code":"x","clientName":"x"}"#)
+        #expect(packed.status == 415 && packed.code == "encoded_body")
+        #expect(packed.headers["accept-encoding"] == ["identity"])
         for body in ["", "{", "[]", "null", "\"x\"", "{\"code\":", "\u{0}", #"{"code":1,"clientName":"x"}"#, "{}"] {
             let answer = try await bench.send("/api/v1/pair", .POST, body: body)
             #expect(answer.status == 400, "\(body): \(answer.status)")

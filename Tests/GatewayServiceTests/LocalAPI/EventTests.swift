@@ -15,6 +15,14 @@ import Testing
         ChangePosition(feed: "0123456789ab", number: number)
     }
 
+    /// The numbers in the ring of what a stream gets that has had a change, and is at a place in the ring; `nil`: it reads the
+    /// store.
+    private static func news(
+        _ hub: APIEventHub, after ring: UInt64, behind number: Int64, erasures: Int = 0
+    ) -> [UInt64]? {
+        hub.news(after: EventPlace(change: change(number), ring: ring), erasures: erasures)?.events.map(\.number)
+    }
+
     private static func content(_ number: Int64) -> APIEventHub.Content {
         APIEventHub.Content("reading", kind: .glucose, to: .household, .object(["n": .integer(number)]))
     }
@@ -23,7 +31,8 @@ import Testing
     func ring() {
         let hub = APIEventHub()
         for number in 1...10 { hub.post("sync", .object(["n": .integer(Int64(number))])) }
-        #expect(hub.news(after: 7).events.map(\.number) == [8, 9, 10] && hub.news(after: 7).position == 10)
+        #expect(Self.news(hub, after: 7, behind: 4) == [8, 9, 10])
+        #expect(hub.news(after: EventPlace(change: Self.change(4), ring: 7), erasures: 0)?.position == 10)
         #expect(hub.covers(Self.change(4), erasures: 0), "no change is behind what nobody has posted")
         hub.resume(at: Self.change(5))
         #expect(!hub.covers(Self.change(4), erasures: 0) && hub.covers(Self.change(5), erasures: 0))
@@ -32,14 +41,37 @@ import Testing
             hub.place(of: 6) == 11 && hub.place(of: 7) == 11 && hub.place(of: 10) == nil
                 && hub.covers(Self.change(5), erasures: 0))
         for _ in 0..<(APIEventHub.capacity - 2) { hub.post("sync", .null) }
-        #expect(hub.covers(Self.change(5), erasures: 0) && hub.news(after: 0).events.first?.number == 11)
+        #expect(hub.covers(Self.change(5), erasures: 0) && Self.news(hub, after: 0, behind: 5)?.first == 11)
         hub.post("sync", .null)
         #expect(!hub.covers(Self.change(5), erasures: 0) && hub.covers(Self.change(6), erasures: 0))
         // What was erased is not in the ring, whatever the ring still had.
         #expect(!hub.covers(Self.change(9), erasures: 1))
         hub.forget(erasures: 1)
         #expect(hub.covers(Self.change(9), erasures: 1) && !hub.covers(Self.change(6), erasures: 1))
-        #expect(hub.news(after: 0).events.allSatisfy { $0.change == nil })
+        #expect(Self.news(hub, after: 0, behind: 9, erasures: 1)?.first == 13)
+    }
+
+    @Test("a change that has left the ring leaves no gap: until the ring has all that follows, it gives nothing")
+    func gap() {
+        let hub = APIEventHub()
+        hub.resume(at: Self.change(0))
+        // So many as the ring holds: nothing has left it.
+        let last = Int64(APIEventHub.capacity)
+        hub.post((1...last).map { ($0, Self.content($0)) }, upTo: Self.change(last))
+        #expect(Self.news(hub, after: 0, behind: 0)?.count == APIEventHub.capacity)
+        // They come while a stream has been told that the ring has all, and has not read it yet.
+        hub.post((1...2).map { (last + $0, Self.content(last + $0)) }, upTo: Self.change(last + 2))
+        for seen in Int64(0)..<2 {
+            #expect(Self.news(hub, after: UInt64(seen), behind: seen) == nil, "change \(seen + 1) is not there")
+        }
+        #expect(Self.news(hub, after: 2, behind: 2)?.first == 3)
+        // Read from the store meanwhile, they are not missing, wherever the stream was in the ring.
+        #expect(Self.news(hub, after: 0, behind: 2)?.first == 3)
+        // Nor does an erasure leave one.
+        #expect(Self.news(hub, after: 2, behind: 2, erasures: 1) == nil)
+        hub.forget(erasures: 1)
+        #expect(Self.news(hub, after: 2, behind: 2, erasures: 1) == nil)
+        #expect(Self.news(hub, after: 2, behind: last + 2, erasures: 1)?.isEmpty == true)
     }
 
     @Test("the id of an earlier version, of another store or of nobody is answered with resync")
@@ -224,6 +256,47 @@ import Testing
             shown.append(try await listen(after: "0") {})
             for text in shown {
                 #expect(text.contains("\"body_composition\":{\"value\":20.0"), "\(text)")
+                #expect(text.contains("\"weight\":{") == granted, "\(text)")
+                #expect(text.contains("\"fat_free_mass\":{") == granted, "\(text)")
+            }
+        }
+        try await bench.stop()
+    }
+
+    @Test("nor does the answer to a change of one, left out of figures or, where it was imported, withdrawn")
+    func weightOfChanged() async throws {
+        let bench = try await APIBench(tls: false, captures: [], settings: ["user.client_user_id": "white_bear"])
+        let store = bench.gateway.store
+        let token = try await bench.token()
+        let user = try await store.currentUser().key
+        func sample(at seconds: Int64) -> ImportedSample {
+            func quantity(_ number: Int64, _ unit: MeasurementUnit) -> Quantity {
+                Quantity(ExactDecimal(significand: number), unit)
+            }
+            return ImportedSample(
+                person: "white_bear", provider: "generic_scale",
+                value: .vital(
+                    VitalValue(
+                        kind: .bodyComposition,
+                        [
+                            .init(.bodyFat, quantity(20, .percent)), .init(.fatFreeMass, quantity(56, .kilograms)),
+                            .init(.weight, quantity(70, .kilograms)),
+                        ])),
+                time: ImportedTime(Instant(seconds: seconds), utcOffsetMinutes: 60))
+        }
+        let (left, withdrawn) = (sample(at: 1_795_000_000), sample(at: 1_795_000_600))
+        #expect(try await store.add([left, withdrawn]).count == 2)
+        for granted in [true, false] {
+            try await store.setConsent(.weight, granted: granted, of: user)
+            var shown: [String] = []
+            for isLeftOut in [true, false] {
+                let body = "{\"ids\":[\"\(left.id)\"],\"left_out\":\(isLeftOut)}"
+                shown.append(
+                    try await bench.send("/api/v1/readings/figures", .POST, token: token, body: body).text)
+            }
+            shown.append(try await bench.send("/api/v1/readings/\(withdrawn.id)", .DELETE, token: token).text)
+            for text in shown {
+                #expect(text.contains("\"body_composition\":{\"value\":20"), "\(text)")
                 #expect(text.contains("\"weight\":{") == granted, "\(text)")
                 #expect(text.contains("\"fat_free_mass\":{") == granted, "\(text)")
             }

@@ -83,7 +83,7 @@ extension Household {
         try await house.stop()
     }
 
-    @Test("a link shows no device, no list of readings and nobody who left one out, in any format")
+    @Test("a link shows no device, no list of readings, no note and nobody who left one out, in any format")
     func figuresAlone() async throws {
         let house = try await Household(2)
         let left = try await house.glucose(0)
@@ -93,13 +93,26 @@ extension Household {
             "/api/v1/readings/figures", .POST, token: own,
             body: #"{"ids":["\#(left)"],"left_out":true,"reason":"hands not washed"}"#)
         #expect(omitted.status == 200, "\(omitted.text)")
+        for (kind, value, unit) in [
+            ("glucose", "5.6", "mmol/L"), ("blood_pressure", "128/82", "mmHg"), ("spo2", "97", "%"),
+        ] {
+            let entry =
+                #"{"kind":"\#(kind)","value":"\#(value)","unit":"\#(unit)","time":"2026-11-20T06:30:00Z","#
+                + #""note":"a quarrel at home"}"#
+            let entered = try await house.api.send("/api/v1/readings", .POST, token: own, body: entry)
+            #expect(entered.status == 201, "\(entered.text)")
+        }
+        for kind in ["glucose", "bp", "spo2"] {
+            let path = "/api/v1/reports/\(kind)?format=fragment&period=3650d&person=\(house.people[0])"
+            #expect(try await house.get(path, own).text.contains("quarrel"), "\(kind)")
+        }
         let token = house.secret(try await house.link(0).url)
         for format in ["fragment", "html", "svg"] {
-            for kind in ["glucose", "bp", "sensor", "weight"] {
+            for kind in ["glucose", "bp", "sensor", "weight", "spo2"] {
                 let path = "/api/v1/reports/\(kind)?format=\(format)"
                 let answer = try await house.get(path, token)
                 #expect(answer.status == 200, "\(path): \(answer.text.prefix(200))")
-                for words in ["Devices", "C0:00:00", "generic_glucose", "All readings", "hands not washed"] {
+                for words in ["Devices", "C0:00:00", "generic_glucose", "All readings", "hands not washed", "quarrel"] {
                     #expect(!answer.text.contains(words), "\(path): \(words)")
                 }
             }

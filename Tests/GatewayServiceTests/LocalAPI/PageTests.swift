@@ -70,7 +70,8 @@ struct PageTests {
         let bench = try await APIBench(
             tls: false, captures: Self.everything, settings: ["user.client_user_id": "anna"])
         try await bench.gateway.store.setPeople(
-            ["anna", "ben"].map { StorePerson(clientUserID: $0, timeZone: "Europe/Berlin", shares: []) })
+            // A name that an address has to escape.
+            ["anna", "ben + co"].map { StorePerson(clientUserID: $0, timeZone: "Europe/Berlin", shares: []) })
         try await browse("household", bench.address + "/")
         try await bench.stop()
     }

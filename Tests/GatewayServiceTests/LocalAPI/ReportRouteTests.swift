@@ -1,4 +1,5 @@
 import Foundation
+import HealthDevices
 import HealthReadings
 import LocalAccess
 import NIOHTTP1
@@ -77,6 +78,53 @@ import Testing
             )
             #expect(one.status == 200 && Self.timeless(one.text) == Self.timeless(other.text))
         }
+        try await house.stop()
+    }
+
+    @Test("a recording that began before the period is in its report, with the samples that it has there")
+    func night() async throws {
+        let house = try await Household(1)
+        let store = house.api.gateway.store
+        // 23:59:30 in Berlin.
+        let begin = try #require(Instant(rfc3339: "2026-11-19T22:59:30Z"))
+        var block = RecordedBlock(characteristic: 0x2A37)
+        for second in 0..<60 {
+            block.add([0x00, second < 30 ? 72 : second == 59 ? 90 : 60], atMilliseconds: second * 1000)
+        }
+        let strap = DeviceDescription(address: Household.meter(7), model: nil, serial: nil, name: "Strap")
+        let contact = try await store.beginContact(with: strap, at: begin, clock: nil, batteryPercent: nil)
+        _ = try await store.append(
+            [Frame(format: .heartRateBlock, payload: block.payload, receivedAt: begin, ordinal: 0)], of: contact)
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
+        let token = try await house.token(.read, 0)
+        for (date, lowest, highest) in [("2026-11-19", 72, 72), ("2026-11-20", 60, 90)] {
+            let report = try await house.get("/api/v1/reports/heart_rate?from=\(date)&to=\(date)&format=json", token)
+            let day = #"{"date":"\#(date)","readings":1,"lowest":\#(lowest),"highest":\#(highest)}"#
+            #expect(report.text.contains(#""readings":1,"left_out":[],"by_day":[\#(day)]"#), "\(report.text)")
+        }
+        let none = try await house.get("/api/v1/reports/heart_rate?from=2026-11-21&to=2026-11-21&format=json", token)
+        #expect(none.text.contains(#""readings":0,"left_out":[],"by_day":[]"#), "\(none.text)")
+        try await house.stop()
+    }
+
+    @Test("a sensor that came through another program is told by its pace, and reported in the unit of its values")
+    func sensorByPace() async throws {
+        let house = try await Household(1)
+        let begin = try #require(Instant(rfc3339: "2026-11-20T07:00:00Z"))
+        let number = ExactDecimal(significand: 67, exponent: -1)
+        let value = RecordValue.glucose(GlucoseValue(concentration: Quantity(number, .millimolesPerLitre)))
+        try await house.api.gateway.store.add(
+            (0..<24).map { place in
+                ImportedSample(
+                    person: house.people[0], provider: "apple_health_kit", source: "Dexcom G7", value: value,
+                    time: ImportedTime(begin.advanced(bySeconds: Int64(place) * 300), utcOffsetMinutes: 60))
+            })
+        let token = try await house.token(.read, 0)
+        let sensor = try await house.get("/api/v1/reports/sensor?\(Self.day)&format=json", token)
+        #expect(sensor.text.contains(#""unit":"mmol/L""#) && sensor.text.contains(#""sensor_by_pace":24"#))
+        #expect(sensor.text.contains(#""sufficiency":"not_enough","values":24"#), "\(sensor.text)")
+        let glucose = try await house.get("/api/v1/reports/glucose?\(Self.day)&format=json", token)
+        #expect(glucose.text.contains(#""sensor_by_pace":24,"readings":0"#), "\(glucose.text)")
         try await house.stop()
     }
 

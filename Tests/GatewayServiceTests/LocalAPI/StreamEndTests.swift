@@ -171,17 +171,20 @@ import Testing
             [(1, .init("reading", kind: .glucose, to: .household, .object(["value": "secret"])))],
             upTo: ChangePosition(feed: start.feed, number: 1))
         hub.post("sync", .object([:]))
-        #expect(hub.news(after: 0).events.count == 2 && hub.covers(start, erasures: 0))
-        // A stream takes nothing from a ring that does not cover where it is.
-        #expect(!hub.covers(start, erasures: 1))
+        func news(behind number: Int64, erasures: Int, limit: Int = APIEventHub.capacity) -> APIEventHub.News? {
+            let place = EventPlace(change: ChangePosition(feed: start.feed, number: number), ring: 0)
+            return hub.news(after: place, erasures: erasures, limit: limit)
+        }
+        #expect(news(behind: 0, erasures: 0)?.events.count == 2)
+        #expect(news(behind: 0, erasures: 1) == nil)
         hub.forget(erasures: 1)
-        #expect(!hub.covers(start, erasures: 1))
-        let news = hub.news(after: 0)
-        #expect(news.events.map(\.number) == [2] && news.position == 2)
+        #expect(news(behind: 0, erasures: 1) == nil)
+        let rest = news(behind: 1, erasures: 1)
+        #expect(rest?.events.map(\.number) == [2] && rest?.position == 2)
         // A batch at a time.
         for _ in 0..<100 { hub.post("sync", .object([:])) }
-        let part = hub.news(after: 0, limit: 32)
-        #expect(part.events.count == 31 && part.position == 32)
+        let part = news(behind: 1, erasures: 1, limit: 32)
+        #expect(part?.events.count == 31 && part?.position == 32)
     }
 
     /// The position in front of an event.

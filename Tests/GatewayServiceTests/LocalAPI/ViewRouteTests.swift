@@ -14,7 +14,7 @@ import Testing
         let (owner, link) = (try await house.token(.owner, nil), house.secret(try await house.link(0).url))
         let (first, second) = (try await house.glucose(0), try await house.glucose(0))
         let measured = try await house.get("/api/v1/view", owner)
-        let rest = #""beyond":null,"pulse":null,"source":"blood","estimate":false,"passed_over":"#
+        let rest = #""beyond":null,"pulse":null,"source":"blood","measure":null,"estimate":false,"passed_over":"#
         #expect(measured.text.contains(#""value":"198.7","unit":"mg/dL",\#(rest)null"#), "\(measured.text)")
         #expect(try await house.get("/api/v1/gateway", owner).text.contains(#""units":{"glucose":null,"#))
 
@@ -33,6 +33,42 @@ import Testing
         #expect(try await house.get("/api/v1/gateway", owner).text.contains(#""units":{"glucose":"mmol/L","#))
         // The reading's own document has what the meter sent.
         #expect(try await house.get("/api/v1/readings/\(first)", owner).text.contains(#""value":198.7,"unit":"mg/dL""#))
+        try await house.stop()
+    }
+
+    @Test("a sensor of another program is told by its pace, and a variability says which measure it is")
+    func imported() async throws {
+        let house = try await Household(1)
+        let (store, person) = (house.api.gateway.store, house.people[0])
+        let token = try await house.token(.owner, nil)
+        let begin = try #require(Instant(rfc3339: "2026-11-20T07:00:00Z"))
+        func sample(_ value: RecordValue, _ minute: Int64) -> ImportedSample {
+            ImportedSample(
+                person: person, provider: "apple_health_kit", source: "App", value: value,
+                time: ImportedTime(begin.advanced(bySeconds: minute * 60), utcOffsetMinutes: 60))
+        }
+        let quantity = Quantity(ExactDecimal(significand: 120), .milligramsPerDecilitre)
+        func glucose(_ minute: Int64) -> ImportedSample {
+            sample(.glucose(GlucoseValue(concentration: quantity)), minute)
+        }
+        try await store.add((0..<11).map { glucose($0 * 5) })
+        #expect(try await house.get("/api/v1/view", token).text.contains(#""source":"blood""#))
+        try await store.add([glucose(55)])
+        let sensor = try await house.get("/api/v1/view", token)
+        #expect(sensor.text.contains(#""value":"120","unit":"mg/dL""#) && sensor.text.contains(#""source":"sensor""#))
+        func variability(_ quantities: [(VitalValue.Part, Int64)], _ minute: Int64) -> ImportedSample {
+            let measured = quantities.map {
+                VitalValue.Measured($0.0, Quantity(ExactDecimal(significand: $0.1), .milliseconds))
+            }
+            return sample(.vital(VitalValue(kind: .hrv, measured)), minute)
+        }
+        let rest = #""unit":"ms","beyond":null,"pulse":null,"source":null"#
+        try await store.add([variability([(.sdnn, 121)], 60)])
+        let watch = try await house.get("/api/v1/view", token)
+        #expect(watch.text.contains(#""value":"121",\#(rest),"measure":"sdnn""#), "\(watch.text)")
+        try await store.add([variability([(.sdnn, 58), (.rmssd, 42)], 61)])
+        let strap = try await house.get("/api/v1/view", token)
+        #expect(strap.text.contains(#""value":"42",\#(rest),"measure":"rmssd""#), "\(strap.text)")
         try await house.stop()
     }
 

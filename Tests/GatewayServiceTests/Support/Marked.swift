@@ -25,12 +25,23 @@ final class Marked: Sendable {
     typealias Credential = [(String, String)]
 
     let api: APIBench
+    /// What the person has entered, by the route that changes it: what is withdrawn cannot be corrected.
+    private let entered: [String: ReadingID]
     private let count = Mutex(0)
     private let client = HTTPClient(eventLoopGroupProvider: .singleton)
 
     init() async throws {
-        api = try await APIBench(tls: false, captures: [], settings: ["http.local": "session"])
-        _ = try await api.gateway.store.setCurrentUser(Self.person, timeZone: "Europe/Berlin")
+        let api = try await APIBench(tls: false, captures: [], settings: ["http.local": "session"])
+        self.api = api
+        let person = try await api.gateway.store.setCurrentUser(Self.person, timeZone: "Europe/Berlin")
+        var entered: [String: ReadingID] = [:]
+        for (minute, method) in ["PATCH", "DELETE"].enumerated() {
+            let text = EntryText(
+                kind: "glucose", value: Self.values[0], unit: "mg/dL", time: "2026-11-20T11:0\(minute):00Z")
+            let result = try await EntryDesk(api.gateway).add(text, of: person) { _ in }
+            entered["\(method) /api/v1/readings/{id}"] = result.reading?.id
+        }
+        self.entered = entered
         try await measure()
     }
 
@@ -93,7 +104,8 @@ final class Marked: Sendable {
             listener.end()
             return listener.text
         }
-        let id = try await api.gateway.store.query(.init(limit: 1)).readings.first?.id.description ?? firstID
+        let newest = try await api.gateway.store.query(.init(limit: 1)).readings.first?.id.description ?? firstID
+        let id = entered[route]?.description ?? newest
         let path = parts[1].replacing("{id}", with: id).replacing("{kind}", with: "glucose").replacing(
             "{name}", with: "vital")
         let bodies = [
@@ -101,8 +113,11 @@ final class Marked: Sendable {
                 #"{"startDate":"2020-01-01T00:00:00Z","endDate":"2099-01-01T00:00:00Z","types":["bloodGlucose","#
                 + #""bloodPressureSystolic","bloodPressureDiastolic"]}"#,
             "/api/v1/scan": #"{"seconds":1}"#,
+            // These two change nothing, and answer with the reading.
+            "/api/v1/readings/figures": "{\"ids\":[\"\(id)\"],\"left_out\":false}",
+            "/api/v1/readings/\(id)": "{\"value\":\"\(Self.values[0])\"}",
         ]
-        let body = parts[0] == "POST" ? bodies[path] ?? "{}" : nil
+        let body = ["POST", "PATCH"].contains(parts[0]) ? bodies[path] ?? "{}" : nil
         // The day that the markers are measured on.
         let days = [
             "/api/v1/summaries/body": "date=2026-11-20",
