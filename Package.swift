@@ -377,7 +377,12 @@ let package = Package(
         .testTarget(
             name: "ReadingImportTests", dependencies: ["ReadingImport", "HealthReadings"],
             exclude: ["read_export.py"], swiftSettings: settings),
-        tests("ReadingStore", ["CLibCrypto", "HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
+        tests(
+            "ReadingStore",
+            [
+                "CLibCrypto", "EncodedSensor", "FreeStyleLibre", "HealthReadings", "LogLines", "TestSupport", crypto,
+                database, logging,
+            ]),
         tests("LocalAccess", ["LogLines", database, logging]),
         .target(
             name: "EmulatedPhone", dependencies: [crypto, nioCore, nioPosix, tls], path: "Tests/EmulatedPhone",
@@ -430,7 +435,7 @@ let package = Package(
         tests(
             "GatewayService",
             [
-                "FleetAuthority", "FleetDelivery", "MQTTDestinations", "MQTTLink",
+                "CloudSources", "FleetAuthority", "FleetDelivery", "MQTTDestinations", "MQTTLink",
                 "GatewayCommands", "GatewaySettings", "GuardedServer", "LocalAPI", "VitalSandbox", "VitalClient",
                 "HealthSyncClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
                 "FleetDocuments", "HealthReadings", "HelperProcesses", "LocalAccess", "LogLines", "ReadingDelivery",

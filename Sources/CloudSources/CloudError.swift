@@ -36,7 +36,8 @@ public struct CloudError: Error, Sendable, Hashable {
         case unexpectedAnswer
         /// The answer is larger than ``CloudClient/longestAnswer``.
         case answerTooLarge
-        /// A page has the cursor of an earlier one, or nothing that was not there before: following it would never end.
+        /// A page has the cursor of an earlier one, or many in a row have nothing that was not there before: following them may never
+        /// end.
         case pagesDoNotAdvance
     }
 

@@ -17,6 +17,8 @@ public struct CloudLimits: Sendable, Hashable {
     public var firstSpan: Int64 = 30 * 86_400
     /// The most pages of a collection.
     public var mostPages = 10_000
+    /// How many pages in a row may hold nothing that this fetch does not have yet, and still name a next one.
+    public var mostPagesWithoutNews = 20
 
     /// The usual patience.
     public init() {}
@@ -269,8 +271,10 @@ public actor CloudSession {
     ) async throws {
         let account = try account()
         let through = account.fetchedThrough[collection]
-        // A clock that was ahead has left a mark in the future.
-        let mark = through.map { min($0, summary.to) }
+        // A clock that was ahead has left a mark in the future. What came to the service meanwhile may be earlier than the
+        // times that were asked for.
+        let wasAhead = through.map { $0 > summary.to.advanced(bySeconds: 3600) } ?? false
+        let mark = wasAhead ? nil : through.map { min($0, summary.to) }
         let first = summary.to.advanced(bySeconds: -limits.firstSpan)
         let start = from ?? mark.map { $0.advanced(bySeconds: -CloudVendor.overlap) } ?? first
         let range = min(start, summary.to)...summary.to
@@ -280,9 +284,12 @@ public actor CloudSession {
         var seen: Set<SHA256.Digest> = []
         var cursors: Set<String> = []
         var cursor: String?
+        // A service may look through one stretch of time a page, and find nothing there.
+        var pagesWithoutNews = 0
         for _ in 0..<limits.mostPages {
             let page = try await page(collection, client, range, cursor, &summary, waiting)
             let fresh = page.records.filter { seen.insert(SHA256.hash(data: $0)).inserted }
+            pagesWithoutNews = fresh.isEmpty ? pagesWithoutNews + 1 : 0
             if !fresh.isEmpty {
                 let records = fresh.map { CloudRecord(vendor, collection, $0, person: account.person) }
                 if account.contract == .vendor { try check(records) }
@@ -295,7 +302,7 @@ public actor CloudSession {
                 guard range.lowerBound <= through ?? first else { return }
                 return try change { $0.fetchedThrough[collection] = range.upperBound }
             }
-            guard !fresh.isEmpty, cursors.insert(next).inserted else {
+            guard cursors.insert(next).inserted, pagesWithoutNews < limits.mostPagesWithoutNews else {
                 throw CloudError(
                     .pagesDoNotAdvance, route: "GET \(vendor.rawValue)/\(collection)", status: 200,
                     detail: "after \(summary.records[collection] ?? 0) records")

@@ -1,7 +1,6 @@
 import CloudSources
 import GatewayCommands
 import GatewaySettings
-import HealthReadings
 import Logging
 import ServiceLifecycle
 
@@ -18,7 +17,7 @@ struct CloudFetching: Service {
 
     func run() async throws {
         try? await cancelWhenGracefulShutdown {
-            var attempts: [CloudVendor: Instant] = [:]
+            var attempts: [CloudVendor: CloudAttempt] = [:]
             try await Task.sleep(for: Self.pause)
             while true {
                 await fetch(&attempts)
@@ -27,7 +26,7 @@ struct CloudFetching: Service {
         }
     }
 
-    private func fetch(_ attempts: inout [CloudVendor: Instant]) async {
+    private func fetch(_ attempts: inout [CloudVendor: CloudAttempt]) async {
         await gateway.fetchClouds(&attempts, every: interval) { vendor, result in
             switch result {
             case .success(let result):

@@ -28,7 +28,7 @@ struct Board: Sendable {
     private(set) var meters: [String: Meter] = [:]
     /// By state topic: readings that the broker keeps and that are newer than what is on the board.
     private var kept: [String: Kept] = [:]
-    /// State topics of what may not be shown: its person no longer consents, or it is not selected.
+    /// State topics of what may not be shown: its person no longer consents, or it is not selected, or it is ignored.
     private var concealed: Set<String> = []
     /// Batteries by meter's id, in per cent.
     private var batteries: [String: UInt8] = [:]

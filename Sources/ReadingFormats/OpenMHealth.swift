@@ -75,6 +75,9 @@ public enum OpenMHealth {
         _ header: Header, of body: Body, _ reading: Reading, in context: FormatContext, effective: String,
         stored: String
     ) -> JSONValue {
+        // What a person typed, here or in another program, no sensor says.
+        let isTyped = reading.record.entry != nil || reading.record.imported?.isEntered == true
+        let modality: JSONValue = isTyped ? "self-reported" : "sensed"
         let id = NameUUID("open_mhealth/\(reading.id)/\(body.name)").description
         let schema = JSONValue.object([
             "namespace": "omh", "name": .string(body.name), "version": .string(body.version),
@@ -88,12 +91,12 @@ public enum OpenMHealth {
                     .object([
                         "source_name": .string(reading.deviceName(context.device)),
                         "source_data_point_id": .string(reading.id.description),
-                        "source_creation_date_time": .string(effective), "modality": "sensed",
+                        "source_creation_date_time": .string(effective), "modality": modality,
                     ])), .optional("user_id", context.person.nonEmpty))
         case .ieee1752:
             return .object([
                 "uuid": .string(id), "schema_id": schema, "source_creation_date_time": .string(effective),
-                "modality": "sensed",
+                "modality": modality,
             ])
         }
     }
@@ -171,13 +174,12 @@ public enum OpenMHealth {
             }
             switch vital.kind {
             case .heartRate:
-                add(
-                    "heart_rate", main, "heart-rate-2.0", "heart_rate", [.beatsPerMinute],
-                    vital.series == nil ? [] : [.init("descriptive_statistic", "average")])
+                add("heart_rate", main, "heart-rate-2.0", "heart_rate", [.beatsPerMinute], Self.statistic(of: vital))
             case .spo2:
                 add(
                     "spo2", main, "oxygen-saturation-2.0", "oxygen_saturation", [.percent],
-                    [.init("system", "peripheral capillary"), .init("measurement_method", "pulse oximetry")])
+                    [.init("system", "peripheral capillary"), .init("measurement_method", "pulse oximetry")]
+                        + Self.statistic(of: vital))
                 add("pulse", vital[.pulse], "heart-rate-2.0", "heart_rate", [.beatsPerMinute])
             case .temperature:
                 let site = vital.site.flatMap { Self.sites[$0] }
@@ -199,6 +201,11 @@ public enum OpenMHealth {
             case .hrv, .glucose, .bloodPressure, .activity, .sleep, .other: break
             }
             guard !all.isEmpty else { throw FormatOmission(.noPlace, of: vital.kind.rawValue) }
+        }
+
+        /// A recording's value is the mean of its samples.
+        private static func statistic(of vital: VitalValue) -> [JSONValue.Member] {
+            vital.series == nil ? [] : [.init("descriptive_statistic", "average")]
         }
 
         private mutating func addWeight(_ vital: VitalValue) {

@@ -218,6 +218,11 @@ public enum RookEvents {
         /// Each sample of a recording, with the time until the next.
         private mutating func granular(series name: String, _ member: String) -> JSONValue.Member {
             let samples = reading.samples()
+            // What a sample stands for ends with the next; a dropout stands for nothing. An oximeter's samples are up to four
+            // seconds apart. A strap's are one, but two may come at once.
+            let places = reading.vital?.series?.map(\.milliseconds) ?? []
+            let step = zip(places, places.dropFirst()).map { $1 - $0 }.filter { $0 > 0 }.min() ?? 0
+            let longest = max(2 * Int64(step), 2000)
             placed.insert("series")
             return .init(
                 name,
@@ -226,14 +231,13 @@ public enum RookEvents {
                         guard let stamp = sample.time.rfc3339WithMicroseconds,
                             let value = sample.value.multiplied(by: ExactDecimal(significand: 1), places: 0)
                         else { return nil }
-                        // What a sample stands for ends with the next; a dropout stands for nothing.
                         let next = samples.indices.contains(place + 1) ? samples[place + 1].time.microseconds : nil
                         let length = next.map { $0 - sample.time.microseconds } ?? 0
                         return .object([
                             .init(member, .number(value)), .init("datetime_string", .string(stamp)),
                             .init(
                                 "interval_duration_seconds_float",
-                                .number(ExactDecimal(significand: min(length, 2_000_000) / 1000, exponent: -3))),
+                                .number(ExactDecimal(significand: min(length / 1000, longest), exponent: -3))),
                         ])
                     }))
         }

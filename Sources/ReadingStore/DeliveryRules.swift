@@ -58,6 +58,25 @@ extension ReadingStore {
         "server.zone.\(user)" + (destination == .vital ? "" : ".\(destination.rawValue)")
     }
 
+    /// Slugs of the providers of what is stored, and those that are ignored already: what a list of ignored providers may name,
+    /// whatever else is known of them.
+    package func knownProviders() async throws -> Set<String> {
+        try await read { db in
+            var providers = try Self.ignoredOrigins(db).providers
+            let select = try PreparedStatement(db, "SELECT DISTINCT provider FROM device")
+            defer { select.reset() }
+            while try select.next() {
+                if let provider = select.text(0) { providers.insert(provider) }
+            }
+            return providers
+        }
+    }
+
+    /// Whether everything of a provider is kept and not delivered.
+    static func isIgnored(provider: String, _ db: Database) throws -> Bool {
+        try ignoredOrigins(db).providers.contains(provider)
+    }
+
     static func ignoredOrigins(_ db: Database) throws -> IgnoredOrigins {
         IgnoredOrigins(
             providers: Set(try lines(db, "sync.ignored_providers")), models: Set(try lines(db, "sync.ignored_models")),

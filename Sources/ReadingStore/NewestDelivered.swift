@@ -10,7 +10,7 @@ public struct DeliveredReading: Sendable, Hashable {
     public var person: String
     /// The timestamp it was delivered at, whole seconds.
     public var timestamp: Instant
-    /// Why it would not be delivered now: nobody consents any more, or the destination is not selected for it.
+    /// Why it would not be delivered now: nobody consents any more, the destination is not selected for it, or it is ignored.
     public var hold: Hold?
 
     /// Creates it.
@@ -51,6 +51,7 @@ extension ReadingStore {
             defer { select.reset() }
             let (rows, holds) = (RowReader(db, sealing), try DeviceHolds(db, destination))
             let consents = try ConsentWords(db).holds(at: destination)
+            let ignored = try Self.ignoredOrigins(db).providers
             var people: [Int64: String?] = [:]
             func person(_ key: Int64) throws -> String? {
                 if let known = people[key] { return known }
@@ -70,13 +71,14 @@ extension ReadingStore {
                 }
                 guard let reading, reading.excluded == nil, let person = try person(place.user) else { continue }
                 let mayWeigh = consents.isGranted(user: place.user, kind: ReadingKind.weight.code)
+                // One that was delivered is not too old.
+                let apart = holds.hold(
+                    user: place.user, kind: reading.kind, device: ReadingRow.device(select), seconds: nil)
                 found.append(
                     DeliveredReading(
                         reading: mayWeigh ? reading : reading.withholdingWeight, person: person,
                         timestamp: Instant(seconds: place.timestamp),
-                        // One that was delivered is not too old.
-                        hold: holds.hold(
-                            user: place.user, kind: reading.kind, device: ReadingRow.device(select), seconds: nil)))
+                        hold: apart ?? (ignored.contains(place.provider) ? .ignored : nil)))
             }
             return found
         }

@@ -3,14 +3,15 @@ import HealthReadings
 
 /// What is delivered next of a group.
 package enum NextBatch: Sendable {
-    /// Nothing of the destination may be sent now, and why.
+    /// Nothing of the destination, or of the group's provider, may be sent now, and why.
     case held(Hold)
     /// The oldest waiting items, none if nothing waits; and whether that is all.
     case items([OutboxItem], isAll: Bool)
 }
 
 extension ReadingStore {
-    /// The oldest waiting items of one group, by timestamp; not what is held for its device's sake.
+    /// The oldest waiting items of one group, by timestamp; not what is held for its device's sake, and none of a provider that is
+    /// ignored.
     ///
     /// - Parameters:
     ///   - user: whose readings.
@@ -26,11 +27,15 @@ extension ReadingStore {
     ) async throws -> [OutboxItem] {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
         let group = GroupRange(user: user, resource: resource, provider: provider, seconds: Self.seconds(in: range))
-        return try await read { [sealing] db in try Self.batch(db, sealing, of: group, limit, at: destination).items }
+        return try await read { [sealing] db in
+            guard try !Self.isIgnored(provider: group.provider, db) else { return [] }
+            return try Self.batch(db, sealing, of: group, limit, at: destination).items
+        }
     }
 
     /// What is delivered next of a group: ``outboxBatch(user:resource:provider:in:limit:at:)``, unless
-    /// ``standingHold(at:)`` holds back everything of the destination. Both are read from the same commit.
+    /// ``standingHold(at:)`` holds back everything of the destination, or the provider is ignored. All of it is read from the same
+    /// commit.
     ///
     /// - Parameters:
     ///   - last: what the items follow, in the order of their timestamps; `nil`: from the first on.
@@ -45,6 +50,7 @@ extension ReadingStore {
         if let last { (group.seconds.first, group.reading) = (last.timestamp.seconds, last.id.reading + 1) }
         return try await read { [sealing, group] db in
             if let hold = try Self.standingHold(db, at: destination) { return .held(hold) }
+            if try Self.isIgnored(provider: group.provider, db) { return .held(.ignored) }
             let (items, isAll) = try Self.batch(db, sealing, of: group, limit, at: destination)
             return .items(items, isAll: isAll)
         }

@@ -27,6 +27,7 @@ struct OutboxPlacement {
         insert.bind(8, share)
         insert.bind(10, destination.keepsOffset ? try offset(of: series.user, at: start) : nil)
         let others = destination.hasUniqueSeconds ? formerNames(of: destination) : []
+        let places = [destination.key.rawValue] + others
         var timestamp = try second(of: reading, at: others) ?? start
         while true {
             let tag = OutboxTag(
@@ -38,7 +39,7 @@ struct OutboxPlacement {
                 try destination.hasUniqueSeconds
                 && (isTaken(timestamp, kind, device: device.key, series, at: destination.key.rawValue, destination)
                     || destination.isOneSeries
-                        && ([destination.key.rawValue] + others).contains { place in
+                        && places.contains { place in
                             // A weight and the weight of a composition are the same kind of event there.
                             try (BodySummaryRules.kinds.contains(kind) ? BodySummaryRules.kinds : [kind]).contains {
                                 try isTakenByKind($0, timestamp, series, reading, at: place)
@@ -48,7 +49,12 @@ struct OutboxPlacement {
                         try isTaken(timestamp, kind, device: device.key, series, at: other, destination)
                             || isTakenByAnother(reading, timestamp, series, share, at: other)
                     })
-            if !isHeld, try insert.run() > 0 { return timestamp }
+            let hasNamesake =
+                try !isHeld && share == Self.nameless
+                && places.contains { place in
+                    try isTakenByNamesake(reading, timestamp, series, device.description.model, at: place)
+                }
+            if !isHeld, !hasNamesake, try insert.run() > 0 { return timestamp }
             timestamp &+= 1
         }
     }
@@ -76,7 +82,41 @@ struct OutboxPlacement {
     /// device, by the digits that it is known by there.
     private static func share(of device: DeviceDescription, at destination: StoredDestination) -> Int64 {
         guard destination.isSeriesByDevice else { return 0 }
-        return (Int64(DeviceAlias(device).digits, radix: 16) ?? -1) + 2
+        return Int64(DeviceAlias(device).digits, radix: 16).map { $0 + 2 } ?? nameless
+    }
+
+    /// The share of every device without digits.
+    private static let nameless: Int64 = 1
+
+    /// Whether a reading of a device without digits has a second at a destination where each device's readings are a series,
+    /// and the device is called there as this reading's is. What is imported has no other device than `imported`, whoever
+    /// the provider is.
+    private func isTakenByNamesake(
+        _ reading: Int64, _ timestamp: Int64, _ series: ContactState.Series, _ model: String?, at destination: Int64
+    ) throws -> Bool {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT EXISTS (
+                SELECT 1 FROM outbox AS o INDEXED BY outbox_timestamp CROSS JOIN reading AS r ON r.key = o.reading
+                CROSS JOIN device AS d ON d.key = r.device
+                WHERE o.timestamp = ?4 AND o.destination = ?1 AND o.user = ?2 AND o.resource = ?3 AND o.type = ?5
+                    AND o.share = \(Self.nameless) AND o.reading <> ?6 AND d.model IS ?7)
+                OR EXISTS (
+                SELECT 1 FROM pruned_place AS p INDEXED BY pruned_place_timestamp
+                CROSS JOIN pruned AS r ON r.identity = p.identity CROSS JOIN device AS d ON d.key = r.device
+                WHERE \(PrunedPlaces.holds("?1")) AND p.timestamp = ?4 AND r.user = ?2 AND r.kind = ?3 AND p.type = ?5
+                    AND d.address IS NULL AND d.model IS ?7)
+            """)
+        defer { select.reset() }
+        select.bind(1, destination)
+        select.bind(2, series.user)
+        select.bind(3, series.kind)
+        select.bind(4, timestamp)
+        select.bind(5, series.type)
+        select.bind(6, reading)
+        select.bind(7, model)
+        return try select.firstInt() == 1
     }
 
     private func isTakenByAnother(

@@ -51,6 +51,14 @@ struct PrunedReadings {
         return record.plainForms.contains { value == Self.value(of: $0, id, key) } ? .same : .other
     }
 
+    /// Notes what a record says that has the id of a pruned reading: it is the same when it comes again.
+    func note(_ record: Record, of id: ReadingID) throws {
+        let update = try PreparedStatement(db, "UPDATE pruned SET value = ? WHERE identity = ?")
+        update.bind(1, octets: Self.value(of: record, id, key))
+        update.bind(2, octets: Self.identity(of: id, key))
+        try update.run()
+    }
+
     /// Whose a pruned reading is; `nil` if none of this id was pruned.
     func owner(of id: ReadingID) throws -> Int64? {
         try Self.owner(of: Data(Self.identity(of: id, key)), db)

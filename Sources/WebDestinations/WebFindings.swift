@@ -12,7 +12,7 @@ enum WebStage: Int, CaseIterable, Sendable {
         self =
             switch failure.code {
             case "untrusted_server": .certificate
-            case "authentication_failed": .credentials
+            case "authentication_failed", "no_token_endpoint": .credentials
             case "forbidden": .permission
             default: .address
             }

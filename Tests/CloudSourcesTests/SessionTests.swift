@@ -315,6 +315,26 @@ struct CloudBench: Sendable {
         }
     }
 
+    @Test("after a clock that was ahead, what came while it was ahead is fetched: 30 days")
+    func clockAhead() async throws {
+        try await CloudBench.run(.whoop, Self.nights(2)) { bench in
+            try await bench.connect()
+            let before = bench.slept.now.withLock(\.self)
+            for _ in 0..<2 {
+                bench.slept.now.withLock { $0 = $0.advanced(bySeconds: 40 * 86_400) }
+                try await bench.fetch()
+            }
+            // Put right twenty days after the first of these fetches.
+            bench.slept.now.withLock { $0 = before.advanced(bySeconds: 20 * 86_400) }
+            let (summary, _) = try await bench.fetch()
+            #expect(summary.from == summary.to.advanced(bySeconds: -CloudLimits().firstSpan))
+            // A second that is put right is no such clock.
+            bench.slept.now.withLock { $0 = $0.advanced(bySeconds: -2) }
+            let (next, _) = try await bench.fetch()
+            #expect(next.from == next.to.advanced(bySeconds: -CloudVendor.overlap))
+        }
+    }
+
     @Test("a first fetch that begins later than usual leaves what lies before to the next one")
     func laterBeginning() async throws {
         try await CloudBench.run(.whoop, Self.nights(60)) { bench in
@@ -379,6 +399,26 @@ struct CloudBench: Sendable {
         var nights = state.records["whoop/sleep"] ?? []
         nights.insert(nights[2], at: 27)
         state.records["whoop/sleep"] = nights
+        try await CloudBench.run(.whoop, state) { bench in
+            try await bench.connect()
+            #expect(try await bench.fetch().1.count == 30)
+        }
+    }
+
+    @Test("pages without anything new are followed while their cursors are new, and not for ever")
+    func pagesWithoutNews() async throws {
+        try await CloudBench.run(.whoop, Self.nights(60)) { bench in
+            try await bench.connect()
+            bench.cloud.change { $0.fail("activity/sleep", .emptyPage, times: 19) }
+            #expect(try await bench.fetch().1.count == 60)
+            bench.cloud.change { $0.fail("activity/sleep", .emptyPage, times: 20) }
+            #expect(try await bench.failure()?.kind == .pagesDoNotAdvance)
+            #expect(try await bench.failure() == nil)
+        }
+        // A whole page in the middle that came before.
+        var state = Self.nights(30)
+        let nights = state.records["whoop/sleep"] ?? []
+        state.records["whoop/sleep"] = Array(nights.prefix(25) + nights.prefix(25) + nights.suffix(5))
         try await CloudBench.run(.whoop, state) { bench in
             try await bench.connect()
             #expect(try await bench.fetch().1.count == 30)

@@ -7,12 +7,16 @@ import ReadingStore
 /// Decodes the tests' own frames: kind (its top bit: a failure; the next: no failure after all; the one below: from a
 /// continuous sensor), number, seconds, value; each a 64-bit big-endian word.
 package struct TestDecoder: FrameDecoding {
+    /// The samples of a recorded saturation: eight hours.
+    package static let nightSamples = 28_800
+
     package static func frame(
         _ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int, slot: UInt8? = nil,
         isFailed: Bool = false, isMended: Bool = false, isContinuous: Bool = false
     ) -> Frame {
         let codes: [ReadingKind: UInt8] = [
-            .glucose: 1, .bloodPressure: 2, .heartRate: 3, .hrv: 4, .temperature: 6, .weight: 7, .bodyComposition: 8,
+            .glucose: 1, .bloodPressure: 2, .heartRate: 3, .hrv: 4, .spo2: 5, .temperature: 6, .weight: 7,
+            .bodyComposition: 8,
         ]
         var payload: [UInt8] = [codes[kind] ?? 0]
         for word in [Int64(number), seconds, value] {
@@ -64,6 +68,17 @@ package struct TestDecoder: FrameDecoding {
                             .init(.rmssd, Self.tenths(words[2], .milliseconds)),
                             .init(.sdnn, Self.tenths(words[2] + 1, .milliseconds)),
                         ], windowSeconds: 300, beats: .init(counted: 300, leftOut: 2)))
+            // An oximeter's night, a sample a second.
+            case 5:
+                .vital(
+                    VitalValue(
+                        kind: .spo2, [.init(.saturation, Quantity(number, .percent))],
+                        series: SampleSeries(
+                            (0..<Self.nightSamples).map { second in
+                                SampleSeries.Sample(
+                                    milliseconds: second * 1000,
+                                    value: ExactDecimal(significand: 90 + Int64(second % 10)))
+                            })))
             case 6:
                 .vital(VitalValue(kind: .temperature, [.init(.temperature, Self.tenths(words[2], .degreesCelsius))]))
             case 7: .vital(VitalValue(kind: .weight, [.init(.weight, Self.tenths(words[2], .kilograms))]))

@@ -21,6 +21,8 @@ public final class EmulatedCloud: Sendable {
         case half
         /// The page says that there is more, at the place where it begins itself.
         case lyingCursor
+        /// The page has no records, and says that there is more, under a cursor that was not there before.
+        case emptyPage
     }
 
     /// What the person does on the vendor's page.
@@ -177,9 +179,9 @@ public final class EmulatedCloud: Sendable {
                     status, #"{"message":"injected"}"#, headers: wait.map { ["retry-after": $0] } ?? [:])
             case .html: return .other(200, "<!DOCTYPE html><title>Portal</title>", type: "text/html")
             case .cut: return .cut
-            case .cutAfter, .half, .lyingCursor, nil: break
+            case .cutAfter, .half, .lyingCursor, .emptyPage, nil: break
             }
-            let answer = Self.answer(request, path, query, &state, url, lies: fault == .lyingCursor)
+            let answer = Self.answer(request, path, query, &state, url, fault)
             switch (fault, answer) {
             case (.cutAfter, _): return .cut
             case (.half, .json(let status, let text, _)): return .half(status, String(text.prefix(text.count / 2)))
@@ -190,7 +192,7 @@ public final class EmulatedCloud: Sendable {
 
     private static func answer(
         _ request: ReceivedRequest, _ path: String, _ query: [String: String], _ state: inout State, _ url: String,
-        lies: Bool
+        _ fault: Fault?
     ) -> ScriptedAnswer {
         let names = path.split(separator: "/").map(String.init)
         switch (request.method, names.first, names.dropFirst().first) {
@@ -225,7 +227,7 @@ public final class EmulatedCloud: Sendable {
             guard state.connected.contains(names[3]) else {
                 return .json(401, #"{"code":"token_expired","message":"reconnect"}"#)
             }
-            return page("\(names[1])/\(names[4])", query, query["cursor"], "cursor", &state, lies)
+            return page("\(names[1])/\(names[4])", query, query["cursor"], "cursor", &state, fault)
         case ("POST", "oauth", _): return token(fields(request.text), &state)
         case ("DELETE", "developer", _):
             guard isAuthorized(request, state) else { return .json(401, "{}") }
@@ -235,7 +237,7 @@ public final class EmulatedCloud: Sendable {
             guard isAuthorized(request, state) else { return .json(401, #"{"message":"Authorization was not valid"}"#) }
             let collections = ["activity/sleep": "sleep", "activity/workout": "workouts", "cycle": "cycles"]
             let name = names.dropFirst(2).joined(separator: "/")
-            return page("whoop/\(collections[name] ?? name)", query, query["nextToken"], "next_token", &state, lies)
+            return page("whoop/\(collections[name] ?? name)", query, query["nextToken"], "next_token", &state, fault)
         default: return .json(404, #"{"message":"no such route"}"#)
         }
     }
@@ -308,7 +310,8 @@ public final class EmulatedCloud: Sendable {
     }
 
     private static func page(
-        _ key: String, _ query: [String: String], _ cursor: String?, _ name: String, _ state: inout State, _ lies: Bool
+        _ key: String, _ query: [String: String], _ cursor: String?, _ name: String, _ state: inout State,
+        _ fault: Fault?
     ) -> ScriptedAnswer {
         if state.unsupported.contains(key) { return .json(501, #"{"message":"delivered by webhooks"}"#) }
         let all = (state.records[key] ?? []).filter { record in
@@ -317,11 +320,17 @@ public final class EmulatedCloud: Sendable {
         }
         let offset = cursor.flatMap { Int($0.dropFirst()) } ?? 0
         let size = min(query["limit"].flatMap { Int($0) } ?? state.pageSize, state.pageSize)
-        let part = all.dropFirst(offset).prefix(size)
-        let next = offset + part.count < all.count ? "\"o\(offset + part.count)\"" : "null"
+        let part = fault == .emptyPage ? [] : Array(all.dropFirst(offset).prefix(size))
+        let next =
+            switch fault {
+            case .lyingCursor: "\"o\(offset)\""
+            // One zero more: another cursor for the same place.
+            case .emptyPage: "\"o0\(cursor.map { $0.dropFirst() } ?? "")\""
+            default: offset + part.count < all.count ? "\"o\(offset + part.count)\"" : "null"
+            }
         return .json(
             200,
-            #"{"vendor":"\#(key.prefix { $0 != "/" })","records":[\#(part.joined(separator: ","))],"\#(name)":\#(lies ? "\"o\(offset)\"" : next)}"#
+            #"{"vendor":"\#(key.prefix { $0 != "/" })","records":[\#(part.joined(separator: ","))],"\#(name)":\#(next)}"#
         )
     }
 

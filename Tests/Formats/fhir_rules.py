@@ -3,6 +3,7 @@
 The rules are written from the guide's profiles (PhdBaseObservation, PhdNumericObservation, PhdCompoundNumericObservation,
 PhdCoincidentTimeStampObservation, PhdDevice, PhgDevice) and from R4's profile of vital signs.
 """
+import datetime
 import re
 
 from fhir.resources.R4B.bundle import Bundle
@@ -150,8 +151,7 @@ def observation(resource, resources):
     yield from target(resource.get("device"), resources, "65573", "device")
     if "meta" not in resource or "subject" not in resource:
         yield "an Observation without meta or subject"
-    if not INSTANT.match(resource.get("effectiveDateTime", "")):
-        yield f"effectiveDateTime {resource.get('effectiveDateTime')}"
+    yield from effective(resource)
     categories = [code for each in resource.get("category", []) for code in codings(each, "http://hl7.org/fhir/uv/phd/CodeSystem/PhdObservationCategories")]
     if categories != ["phd"]:
         yield f"the guide's categories {categories}"
@@ -166,6 +166,23 @@ def observation(resource, resources):
     if bool(vital) != is_vital:
         yield f"vital-signs is {is_vital} for {loinc}"
     yield from values(resource, vital)
+
+
+def effective(resource):
+    """An instant, or the period of a recording."""
+    times = [resource[name] for name in ("effectiveDateTime", "effectivePeriod") if name in resource]
+    if len(times) != 1:
+        yield f"{len(times)} times"
+        return
+    ends = [times[0].get("start"), times[0].get("end")] if isinstance(times[0], dict) else times
+    if not all(INSTANT.match(each or "") for each in ends):
+        yield f"the time {times[0]}"
+    elif len(ends) == 2 and moment(ends[0]) >= moment(ends[1]):
+        yield f"the period {times[0]}"
+
+
+def moment(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def values(resource, vital):

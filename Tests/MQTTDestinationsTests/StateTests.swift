@@ -400,6 +400,61 @@ struct ConsentTests {
         }
     }
 
+    @Test("what is ignored by its provider is taken off, and comes back when it no longer is")
+    func ignored() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let (topics, meter) = (try await fixture.naming.topics, try await fixture.id())
+            let own = [topics.discovery(of: meter), topics.state(of: meter, .glucose), topics.battery(of: meter)]
+            func shown() async throws -> [String] {
+                let kept = try await kept(broker)
+                return own.filter { kept[$0] != nil }
+            }
+            try await fixture.read(2, battery: 50)
+            _ = await fixture.worker(fixture.destination(broker.port)).syncOnce()
+            #expect(try await shown() == own)
+            try await fixture.store.setIgnored(IgnoredOrigins(providers: ["accuchek_ble"]))
+            try await fixture.read(1, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            #expect(try await shown().isEmpty)
+            try await fixture.store.setIgnored(IgnoredOrigins())
+            try await fixture.read(1, from: 2, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            #expect(try await shown() == own)
+        }
+    }
+
+    @Test("a state that the broker refuses to have removed is tried again, and the warning stays until then")
+    func refusedRemoval() async throws {
+        try await Fixture.with { fixture in
+            let (topics, meter, cuff) = (
+                try await fixture.naming.topics, try await fixture.id(), try await fixture.id(device: 2)
+            )
+            // Only what is kept of the meter may not be written by the gateway's user.
+            let broker = try await TestBroker.start(rules: [
+                "topic readwrite #", "user gateway", "topic readwrite healthrelay/readings/#",
+                "topic readwrite healthrelay/status/#", "topic readwrite homeassistant/device/#",
+                "topic readwrite healthrelay/devices/\(cuff)/#", "topic read healthrelay/devices/\(meter)/#",
+            ])
+            let state = topics.state(of: meter, .glucose)
+            try await fixture.read(2)
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 2)
+            try await fixture.store.setConsent(.glucose, granted: false, of: fixture.person.key)
+            // One connection for both.
+            let worker = fixture.worker(fixture.destination(broker.port, user: "gateway"))
+            for number in 1...2 {
+                try await fixture.read(1, from: number, kind: .bloodPressure, device: 2)
+                #expect(await worker.syncOnce().delivered == 1)
+                let warnings = try await fixture.store.warnings(of: worker.place())
+                #expect(warnings.count == 1, "after delivery \(number)")
+                #expect(warnings.first?.contains("healthrelay/devices/#") == true)
+            }
+            let kept = try await kept(broker)
+            #expect(kept[state] != nil && kept[topics.discovery(of: meter)] == nil)
+            #expect(kept[topics.state(of: cuff, .bloodPressure)] != nil)
+        }
+    }
+
     @Test(
         "a meter that is no longer selected is gone from Home Assistant too, and comes back", arguments: [true, false])
     func deselected(byKind: Bool) async throws {

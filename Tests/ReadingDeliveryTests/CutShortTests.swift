@@ -62,6 +62,26 @@ struct CutShortTests {
         }
     }
 
+    @Test("nothing more goes of a provider that is ignored while a batch is on its way", arguments: [false, true])
+    func ignored(hasLargeParts: Bool) async throws {
+        try await Fixture.with { fixture in
+            try await fixture.read(6)
+            try await fixture.read(3, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            let worker = fixture.worker(
+                Steps(hasLargeParts: hasLargeParts) { number in
+                    if number == 2 {
+                        try await fixture.store.setIgnored(IgnoredOrigins(providers: ["accuchek_ble"]))
+                    }
+                }, clock: .system, batchLimit: 100)
+            let report = await worker.syncOnce()
+            // Of the other provider everything.
+            #expect(report.delivered == 2 + 3 && report.failure == nil)
+            #expect(report.held.map(\.hold) == [.ignored] && report.held.map(\.count) == [4])
+            try await fixture.store.setIgnored(IgnoredOrigins())
+            #expect(await worker.syncOnce() == SyncReport(delivered: 4))
+        }
+    }
+
     @Test("a destination that is switched off while a batch is on its way gets nothing more of it")
     func switchedOff() async throws {
         try await Fixture.with { fixture in

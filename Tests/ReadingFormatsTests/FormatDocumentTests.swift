@@ -23,6 +23,14 @@ struct FormatDocumentTests {
         var generated = GeneratedReadings(seed: 11)
         let sets =
             recorded.sorted { $0.key < $1.key } + [
+                (
+                    "recordings",
+                    [
+                        RecordingFormatTests.recording(), RecordingFormatTests.recording(.spo2, id: 3),
+                        RecordingFormatTests.recording(of: RecordingFormatTests.nightSamples, id: 4),
+                        RecordingFormatTests.recording(.spo2, of: RecordingFormatTests.nightSamples, id: 5),
+                    ]
+                ),
                 ("every-kind", try Samples.everyKind()),
                 ("generated", (0..<400).map { _ in generated.reading() }),
             ]

@@ -46,6 +46,31 @@ struct OpenMHealthTests {
         #expect(found.omissions.map(\.part) == ["person", "device"])
     }
 
+    @Test("what a person typed, here or in another program, is self-reported", arguments: OpenMHealth.Header.allCases)
+    func modality(header: OpenMHealth.Header) throws {
+        func modalities(_ change: (inout Record) -> Void) throws -> [String] {
+            var reading = try Samples.reading(Samples.pressures())
+            change(&reading.record)
+            let points = try OpenMHealth.dataPoints(of: reading, in: Samples.context(), header: header)
+            let path = header == .ieee1752 ? "header.modality" : "header.acquisition_provenance.modality"
+            return points.document.compactMap { $0.at(path)?.string }
+        }
+        let (typed, sensed) = (["self-reported", "self-reported"], ["sensed", "sensed"])
+        #expect(try modalities({ $0.entry = EntryFacts() }) == typed)
+        #expect(try modalities({ $0.imported = Self.imported(isEntered: true) }) == typed)
+        #expect(try modalities({ $0.imported = Self.imported(isEntered: false) }) == sensed)
+        #expect(try modalities({ _ in }) == sensed)
+    }
+
+    private static func imported(isEntered: Bool) -> ImportFacts? {
+        let value = VitalValue(
+            kind: .weight, [.init(.weight, Quantity(ExactDecimal(significand: 70), .kilograms))])
+        let sample = ImportedSample(
+            person: "white_bear", provider: "apple_health_kit", source: "Scale", isEntered: isEntered,
+            value: .vital(value), time: ImportedTime(Instant(seconds: 1_790_000_000), utcOffsetMinutes: 0))
+        return sample.record.imported
+    }
+
     @Test("a blood pressure has another point for its pulse, and no place for mean and status")
     func bloodPressure() throws {
         let reading = try Samples.reading(

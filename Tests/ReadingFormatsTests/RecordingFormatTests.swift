@@ -8,19 +8,29 @@ import Testing
 @Suite struct RecordingFormatTests {
     private func context() throws -> FormatContext { try Samples.context(zone: "Etc/UTC") }
 
-    private static func recording(_ kind: ReadingKind = .heartRate) -> Reading {
+    private static let minute: [SampleSeries.Sample] = [
+        .init(milliseconds: 0, value: ExactDecimal(significand: 61), intervals: [1000]),
+        .init(milliseconds: 1000, value: nil),
+        .init(milliseconds: 2010, value: ExactDecimal(significand: 62)),
+    ]
+
+    /// An oximeter's night of a sample every four seconds, with one that has no value and a finger that was out for a minute.
+    static let nightSamples: [SampleSeries.Sample] = [0, 4, 8, 12, 72, 28_800].map { second in
+        .init(milliseconds: second * 1000, value: second == 8 ? nil : ExactDecimal(significand: 61))
+    }
+
+    static func recording(
+        _ kind: ReadingKind = .heartRate, of samples: [SampleSeries.Sample] = RecordingFormatTests.minute,
+        id: UInt64 = 2
+    ) -> Reading {
         let begin = Instant(microseconds: 1_795_219_100_250_000)
         let part: VitalValue.Part = kind == .heartRate ? .heartRate : .saturation
         let unit: MeasurementUnit = kind == .heartRate ? .beatsPerMinute : .percent
         let value = VitalValue(
             kind: kind, [.init(part, Quantity(ExactDecimal(significand: 615, exponent: -1), unit))],
-            series: SampleSeries([
-                .init(milliseconds: 0, value: ExactDecimal(significand: 61), intervals: [1000]),
-                .init(milliseconds: 1000, value: nil),
-                .init(milliseconds: 2010, value: ExactDecimal(significand: 62)),
-            ]))
+            series: SampleSeries(samples))
         return Reading(
-            id: ReadingID(high: 1, low: 2), record: Record(value: .vital(value)),
+            id: ReadingID(high: 1, low: id), record: Record(value: .vital(value)),
             device: DeviceDescription(
                 address: DeviceAddress(bits: 0xC0_0000_000001, kind: .random), model: "generic_heart_rate",
                 provider: "manual"), time: ResolvedTime(instant: begin.flooredToSecond, basis: .reception),
@@ -61,6 +71,23 @@ import Testing
         #expect(saturation.document.map(\.text).filter { $0.contains("saturation_granular_data_array") }.count == 1)
     }
 
+    @Test("ROOK's samples of a night last until the next, and a dropout lasts no longer than two of its steps")
+    func rookNight() throws {
+        let events = try RookEvents.documents(
+            of: Self.recording(.spo2, of: Self.nightSamples), in: context(), clientUUID: "c")
+        let text = try #require(events.document.first).text
+        let lengths = text.matches(of: /"interval_duration_seconds_float":([0-9.]+)/).map { String($0.1) }
+        #expect(lengths == ["4.000", "8.000", "8.000", "8.000", "0.000"])
+        // A strap's notifications may come in twos.
+        let strap = [0, 990, 1000, 2010, 5000].map {
+            SampleSeries.Sample(milliseconds: $0, value: ExactDecimal(significand: 61))
+        }
+        let twos = try RookEvents.documents(of: Self.recording(of: strap), in: context(), clientUUID: "c")
+        let others = try #require(twos.document.first).text
+            .matches(of: /"interval_duration_seconds_float":([0-9.]+)/).map { String($0.1) }
+        #expect(others == ["0.990", "0.010", "1.010", "2.000", "0.000"])
+    }
+
     @Test("Open mHealth has the mean of the interval, FHIR the mean with a note; both name what is left out")
     func means() throws {
         let points = try OpenMHealth.dataPoints(of: Self.recording(), in: context())
@@ -72,5 +99,30 @@ import Testing
         var bundle = FHIRBundle(.collection)
         #expect(try bundle.add(Self.recording(), in: context()).contains(FormatOmission(.noPlace, of: "series")))
         #expect(bundle.document.text.contains("The mean of 3 samples"))
+    }
+
+    @Test("Open mHealth calls a night's saturation an average; FHIR has the period of the samples, if they have one")
+    func night() throws {
+        let night = Self.recording(.spo2, of: Self.nightSamples)
+        let point = try #require(try OpenMHealth.dataPoints(of: night, in: context()).document.first)
+        #expect(point.at("body.descriptive_statistic") == "average")
+        let spot = try Samples.reading(Samples.vital(.spo2, [(.saturation, "97", .percent)]))
+        let plain = try #require(try OpenMHealth.dataPoints(of: spot, in: context()).document.first)
+        #expect(!plain.has("body.descriptive_statistic"))
+        func observation(_ reading: Reading, as change: FHIRChange = .new) throws -> JSONValue {
+            var bundle = FHIRBundle(.transaction)
+            try bundle.add(reading, in: context(), as: change)
+            let resources = (bundle.document["entry"]?.elements ?? []).compactMap { $0["resource"] }
+            return try #require(resources.first { $0["resourceType"] == "Observation" })
+        }
+        for change in [FHIRChange.new, .retracted] {
+            let found = try observation(night, as: change)
+            #expect(
+                found["effectivePeriod"]?.text
+                    == #"{"start":"2026-11-20T23:58:20+00:00","end":"2026-11-21T07:58:20+00:00"}"#)
+            #expect(!found.has("effectiveDateTime"))
+        }
+        let short = try observation(Self.recording(of: Array(Self.nightSamples.prefix(1))))
+        #expect(short["effectiveDateTime"] == "2026-11-20T23:58:20+00:00" && !short.has("effectivePeriod"))
     }
 }

@@ -114,6 +114,38 @@ struct DestinationTests {
     }
 
     @Test(
+        "what two providers bring of one second has two seconds where each device's readings are a series",
+        arguments: [false, true])
+    func seriesWithoutDevice(isLater: Bool) async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await store.setBackfillDays(60)
+        func open() async throws -> DestinationKey {
+            try await store.setDestination(
+                "charts", kind: "influxdb", kinds: [.weight], hasUniqueSeconds: true, isSeriesByDevice: true,
+                needsSource: false)
+        }
+        if !isLater { _ = try await open() }
+        let start = Build.instant("2026-11-20T08:00:00Z").seconds
+        try await store.add([
+            ImportTests.weight("155.4", at: 0), ImportTests.weight("156.4", at: 0, provider: "health_connect"),
+            ImportTests.weight("157.4", at: 60),
+        ])
+        let place = try await open()
+        let items = try await Self.batch(store, at: place)
+        let times = items.map(\.timestamp.seconds).sorted()
+        #expect(times == [start, start + 1, start + 60], "one device's name, whoever the provider is")
+        // Nor does a third take a point whose reading was pruned here.
+        try await PruneTests.deliver(store)
+        try await store.acknowledge(items.map(\.id), at: Build.instant("2026-11-21T11:00:00Z"))
+        #expect(try await store.prune(olderThan: .zero).readings == 3)
+        try await store.add([ImportTests.weight("158.4", at: 0, provider: "garmin")])
+        let later = try await Self.batch(store, at: place).map(\.timestamp.seconds)
+        #expect(later == [start + 2])
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test(
         "a context that comes later is sent to a destination that has the reading, but for one that takes no contexts")
     func contextLater() async throws {
         let harness = try await Harness()

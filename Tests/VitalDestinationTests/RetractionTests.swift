@@ -221,6 +221,49 @@ struct RetractionTests {
         }
     }
 
+    @Test("a value that was on its way, and did not get there, is not left behind by its correction")
+    func offeredCorrection() async throws {
+        try await withServerAndFile { vital, _, fixture, _ in
+            let store = fixture.store
+            _ = try await vital.place()
+            let first = try Self.entry("5.6")
+            let second = try Self.entry("6.5", corrects: first.id)
+            try await store.enter(first)
+            let group = try #require(try await store.groupsWaiting().first)
+            let items = try await store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 10)
+            #expect(items.count == 1)
+            try await store.noteOffer(items.map(\.id), at: Instant(seconds: 5))
+            try await store.enter(second)
+            try await store.withdrawOffer(items.map(\.id), at: Instant(seconds: 5))
+            try await store.withdraw(second.id)
+            #expect(try await store.leftBehind(at: .vital) == 0)
+            #expect(try await store.verify().isEmpty)
+        }
+    }
+
+    @Test("a withdrawn value that a server may have stays so where the one in its place is withdrawn, too")
+    func offeredAndReplaced() async throws {
+        try await withServerAndFile { vital, _, fixture, _ in
+            let store = fixture.store
+            _ = try await vital.place()
+            let (first, second) = (try Self.entry("5.6"), try Self.entry("6.5"))
+            try await store.enter(first)
+            let group = try #require(try await store.groupsWaiting().first)
+            let items = try await store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 10)
+            // The process was killed while it sent.
+            try await store.noteOffer(items.map(\.id), at: Instant(seconds: 5))
+            try await store.withdraw(first.id)
+            #expect(try await store.leftBehind(at: .vital) == 1)
+            try await store.enter(second)
+            #expect(try await store.leftBehind(at: .vital) == 0)
+            try await store.withdraw(second.id)
+            #expect(try await store.leftBehind(at: .vital) == 1)
+            #expect(try await store.verify().isEmpty)
+        }
+    }
+
     @Test(
         "a correction that nobody can have replaces nothing: the former is left behind until the next one replaces it")
     func implausibleCorrection() async throws {

@@ -338,7 +338,8 @@ final class FHIRServer: Sendable {
         guard type == "Observation" else { return nil }
         guard ["final", "amended", "entered-in-error"].contains(resource["status"]?.text) else { return "no status" }
         guard resource["code"] != nil else { return "no code" }
-        guard let time = resource["effectiveDateTime"]?.text, Instant(rfc3339: time) != nil else {
+        let times = ["effectiveDateTime", "effectivePeriod"].compactMap { resource[$0] }
+        guard times.count == 1, let time = times.first, Self.isInZone(time) || Self.isPeriod(time) else {
             return "no time with a zone"
         }
         guard resource["valueQuantity"] == nil || resource["dataAbsentReason"] == nil else {
@@ -346,6 +347,10 @@ final class FHIRServer: Sendable {
         }
         return nil
     }
+
+    private static func isInZone(_ time: AnswerJSON?) -> Bool { time?.text.flatMap { Instant(rfc3339: $0) } != nil }
+
+    private static func isPeriod(_ time: AnswerJSON) -> Bool { isInZone(time["start"]) && isInZone(time["end"]) }
 
     /// Why an entry is refused, and whether it was several matches.
     private struct Refusal: Error {

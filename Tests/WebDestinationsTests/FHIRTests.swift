@@ -417,6 +417,40 @@ struct FHIRTests {
         }
     }
 
+    @Test("a recording has the period of its samples; that is no amendment, and stays when it is taken back")
+    func recording() async throws {
+        let fhir = try FHIRServer()
+        try await Self.with(fhir) { worker, fixture, server in
+            try await fixture.read(1, kind: .heartRate)
+            #expect(await worker.syncOnce().delivered == 1)
+            let period = AnswerJSON.object([
+                "start": .text("2023-11-14T22:14:20+01:00"), "end": .text("2023-11-14T22:15:19+01:00"),
+            ])
+            let stored = try #require(fhir.observations.first)
+            #expect(stored.resource["effectivePeriod"] == period && stored.resource["effectiveDateTime"] == nil)
+            try await fixture.store.redeliver(to: "hospital")
+            #expect(await worker.syncOnce() == SyncReport(delivered: 1))
+            #expect(fhir.observations.first?.version == stored.version)
+            // What was sent by an earlier version has the beginning alone.
+            fhir.change { state in
+                guard let place = state.stored.firstIndex(where: { $0.type == "Observation" }) else { return }
+                var members = state.stored[place].resource.members
+                members["effectivePeriod"] = nil
+                members["effectiveDateTime"] = .text("2023-11-14T22:14:20+01:00")
+                state.stored[place].resource = .object(members)
+            }
+            try await fixture.store.redeliver(to: "hospital")
+            #expect(await worker.syncOnce() == SyncReport(delivered: 1))
+            let amended = try #require(fhir.observations.first)
+            #expect(amended.resource["status"]?.text == "amended" && amended.resource["effectivePeriod"] == period)
+            try await fixture.read(1, kind: .heartRate, isFailed: true)
+            #expect(await worker.syncOnce().retracted == 1)
+            let withdrawn = try #require(fhir.observations.first)
+            #expect(withdrawn.resource["status"]?.text == "entered-in-error")
+            #expect(withdrawn.resource["effectivePeriod"] == period)
+        }
+    }
+
     @Test("a blood pressure that is taken back keeps the reason in place of each pressure")
     func retractedPressure() async throws {
         let fhir = try FHIRServer()
@@ -640,6 +674,60 @@ struct FHIRTests {
             #expect(await worker.syncOnce().failure?.code == code)
             #expect(server.requests.count == 1)
             #expect(await worker.syncOnce() == SyncReport(delivered: 2))
+        }
+    }
+
+    @Test(
+        "a server that names a token endpoint on another host gets no proof sent there before the settings name it",
+        arguments: ["http://localhost", "https://auth.example.org", "http://192.168.1.9", "http://127.0.0.2"])
+    func foreignEndpoint(origin: String) async throws {
+        let fhir = try FHIRServer()
+        try await Self.withService(fhir, isDiscovered: true) { worker, fixture, server in
+            let found = "\(origin):\(server.port)/token"
+            fhir.change { $0.options.client?.endpoint = found }
+            try await fixture.read(2)
+            let failure = try #require(await worker.syncOnce().failure)
+            #expect(failure.code == "no_token_endpoint" && failure.needsPerson && failure.scope == .destination)
+            #expect(failure.message.contains("`token_url`"), "\(failure.message)")
+            let host = String(try #require(origin.split(separator: "/").last))
+            #expect(failure.message.contains(host), "\(failure.message)")
+            #expect(server.requests.map(\.path) == ["/r4/.well-known/smart-configuration"])
+            #expect(fhir.current.usedAssertions.isEmpty && fhir.current.complaints == [])
+            let findings = try await Self.destination(
+                server.port, fixture, Self.service(server.port, isDiscovered: true)
+            ).test()
+            #expect(findings.map(\.isGood) == [true, nil, false, nil])
+            // The server's own host will do.
+            fhir.change { $0.options.client?.endpoint = "http://127.0.0.1:\(server.port)/token" }
+            #expect(await worker.syncOnce() == SyncReport(delivered: 2))
+        }
+    }
+
+    @Test("an endpoint without TLS is not used where the server has TLS, not even on this machine")
+    func endpointWithoutTLS() async throws {
+        let fhir = try FHIRServer()
+        try await Fixture.with { fixture in
+            let authority = try TestAuthority(in: fixture.folder)
+            let tls = try authority.context()
+            try await ScriptedServer.with({ await fhir.answer($0) }, tls: tls) { server in
+                for (scheme, isTaken) in [("http", false), ("https", true)] {
+                    fhir.change {
+                        $0.options.client = FHIRServer.Client(
+                            key: .elliptic(Self.elliptic.publicKey), keyID: "key-1",
+                            endpoint: "\(scheme)://127.0.0.1:\(server.port)/token")
+                    }
+                    let destination = FHIRDestination(
+                        name: "hospital",
+                        server: try WebServer(url: server.baseURL + "/r4", authorities: authority.path),
+                        credential: try Self.service(server.port, isDiscovered: true), patients: [:],
+                        sender: .init(version: "0.2.0"), store: fixture.store,
+                        logger: LogLines().logger(from: .trace))
+                    let findings = await destination.test()
+                    #expect(findings.map(\.isGood) == [true, true, isTaken, nil], "\(findings)")
+                    #expect(findings[2].found.contains("without TLS") == !isTaken)
+                }
+                #expect(server.requests.count { $0.path == "/token" } == 1)
+            }
         }
     }
 

@@ -57,13 +57,31 @@ struct InfluxDB: Sendable {
     }
 
     /// The number of points of a measurement.
-    func count(_ measurement: String) async throws -> Int {
-        let answer = try await query("SELECT count(\"reading_id\") FROM \"\(measurement)\"")
+    ///
+    /// - Parameter person: only those of this person.
+    func count(_ measurement: String, of person: String? = nil) async throws -> Int {
+        let condition = person.map { " WHERE person = '\($0)'" } ?? ""
+        let answer = try await query("SELECT count(\"reading_id\") FROM \"\(measurement)\"" + condition)
         guard
             case .number(let count)? = answer["results"]?.elements.first?["series"]?.elements.first?["values"]?
                 .elements.first?.elements.last
         else { return 0 }
         return Int(count)
+    }
+
+    /// What stands before the fields of a measurement's only series in line protocol.
+    func series(_ measurement: String) async throws -> String {
+        let answer = try await query("SHOW SERIES FROM \"\(measurement)\"")
+        return try #require(
+            answer["results"]?.elements.first?["series"]?.elements.first?["values"]?.elements.first?.elements.first?
+                .text)
+    }
+
+    /// Writes lines.
+    func write(_ lines: [String]) async throws {
+        let answer = try await server.call(
+            "/write?db=health&precision=ms&u=root&p=root", body: lines.joined(separator: "\n"))
+        try #require(answer?.isGood == true)
     }
 
     func destination(
@@ -230,6 +248,64 @@ struct InfluxDBServerTests {
                 try await fixture.read(1, from: 3, isMended: true)
                 #expect(await worker.syncOnce().delivered == 1)
                 #expect(try await database.count("glucose") == 10)
+            }
+        }
+    }
+
+    @Test(
+        "a night is taken back whole, and what was recorded live beside it stays",
+        arguments: [0, 130])
+    func night(live: Int) async throws {
+        try await InfluxDB.with { database in
+            try await Fixture.with { fixture in
+                let worker = fixture.worker(try database.destination(), clock: .system)
+                try await fixture.read(1, kind: .spo2)
+                #expect(await worker.syncOnce().delivered == 1)
+                let night = TestDecoder.nightSamples
+                #expect(try await database.count("spo2") == night)
+                let series = try await database.series("spo2")
+                let start = (Fixture.start + 60) * 1000
+                try await database.write(
+                    (0..<live).map { "\(series) percent=97,reading_id=\"live\" \(start + Int64($0) * 60_000 + 500)" })
+                #expect(try await database.count("spo2") == night + live)
+                try await fixture.store.setPeople([
+                    StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
+                ])
+                let person = try #require(try await fixture.store.user("brown_bear")).key
+                let ids = try await fixture.store.query(ReadingQuery()).readings.map(\.id)
+                try await fixture.store.moveReadings(.readings(ids), to: person)
+                let report = await worker.syncOnce()
+                #expect(report.retracted == 1 && report.delivered == 1 && report.failure == nil)
+                #expect(try await database.count("spo2", of: Fixture.user) == live)
+                #expect(try await database.count("spo2", of: "brown_bear") == night)
+            }
+        }
+    }
+
+    @Test("a reading that is taken back leaves points of the same second whose series has more tags")
+    func moreTags() async throws {
+        try await InfluxDB.with { database in
+            try await Fixture.with { fixture in
+                let worker = fixture.worker(try database.destination(), clock: .system)
+                try await fixture.read(1, kind: .bloodPressure, provider: "omron_ble")
+                #expect(await worker.syncOnce().delivered == 1)
+                let series = try await database.series("blood_pressure")
+                let time = (Fixture.start + 60) * 1000
+                try await database.write(
+                    ["sample_type=other", "arm=left"].map {
+                        "\(series),\($0) systolic=120,reading_id=\"another\" \(time)"
+                    })
+                #expect(try await database.count("blood_pressure", of: Fixture.user) == 3)
+                try await fixture.store.setPeople([
+                    StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
+                ])
+                let person = try #require(try await fixture.store.user("brown_bear")).key
+                let ids = try await fixture.store.query(ReadingQuery()).readings.map(\.id)
+                try await fixture.store.moveReadings(.readings(ids), to: person)
+                let report = await worker.syncOnce()
+                #expect(report.retracted == 1 && report.delivered == 1 && report.failure == nil)
+                #expect(try await database.count("blood_pressure", of: Fixture.user) == 2)
+                #expect(try await database.count("blood_pressure", of: "brown_bear") == 1)
             }
         }
     }

@@ -144,11 +144,11 @@ extension Gateway {
     /// Fetches from every account that is due, and repeats the disconnects that a service could not be told of.
     ///
     /// - Parameters:
-    ///   - attempts: when each was tried last, in this process; the present attempts are noted.
-    ///   - interval: how often.
+    ///   - attempts: the last attempt with each, in this process; the present attempts are noted.
+    ///   - interval: how often. After a failure that may pass by itself, such as a network that is not up yet, it is sooner.
     ///   - told: is given what each came to, or why it failed.
     package func fetchClouds(
-        _ attempts: inout [CloudVendor: Instant], every interval: Duration,
+        _ attempts: inout [CloudVendor: CloudAttempt], every interval: Duration,
         _ told: @Sendable (CloudVendor, Result<CloudResult, Problem>) -> Void
     ) async {
         let runner = CloudRunner(gateway: self, json: false, output: NoOutput())
@@ -156,16 +156,15 @@ extension Gateway {
             guard let state = try? clouds.state(vendor), state.account != nil || !state.pending.isEmpty else {
                 continue
             }
-            let now = Instant.systemClock
-            // An account that was connected since is no old attempt's; and a restart is no reason to ask again.
-            let attempt = attempts[vendor].flatMap { last in
-                state.account.map { last >= $0.connectedAt } ?? true ? last : nil
+            let (now, account) = (Instant.systemClock, state.account)
+            let last = CloudAttempt.last(
+                attempts[vendor], connected: account?.connectedAt, fetched: account?.lastFetchAt, at: now)
+            guard CloudAttempt.isDue(at: now, after: last, every: interval, notBefore: account?.notBefore) else {
+                continue
             }
-            let last = [attempt, state.account?.lastFetchAt].compactMap(\.self).max()
-            if let last, last <= now, now < last.advanced(by: interval) { continue }
-            attempts[vendor] = now
+            attempts[vendor] = CloudAttempt(at: now)
             do {
-                guard state.account != nil else {
+                guard account != nil else {
                     try await clouds.session(vendor).tellOfDisconnects(clouds.teller(vendor))
                     continue
                 }
@@ -173,10 +172,21 @@ extension Gateway {
             } catch is CancellationError {
                 return
             } catch {
-                told(vendor, .failure(Problem(cloud: error, vendor)))
+                let problem = Problem(cloud: error, vendor)
+                // It was at work until now.
+                if problem.mayPass {
+                    attempts[vendor] = CloudAttempt(at: .systemClock, failures: (last?.failures ?? 0) + 1)
+                }
+                told(vendor, .failure(problem))
             }
         }
     }
+}
+
+extension Problem {
+    /// Whether the same fetch may succeed later although nobody has done anything: of a cloud's errors `no_connection`,
+    /// `untrusted_server`, `timeout`, `connection_lost`, `server_error` and `rate_limit_exceeded`.
+    fileprivate var mayPass: Bool { status == .tryAgain || status == .unavailable }
 }
 
 /// Shows nobody anything.

@@ -1,3 +1,4 @@
+import HealthFigures
 import HealthReadings
 
 /// The Observations of one reading.
@@ -13,20 +14,26 @@ struct FHIRObservations {
     let subject: JSONValue
 
     private let content: FHIRContent
-    private let effective: String
+    /// When it was measured: an instant, or the period of a recording.
+    private let effective: JSONValue.Member
 
     init(
         of reading: Reading, in context: FormatContext, as change: FHIRChange, subject: JSONValue
     ) throws(FormatOmission) {
         guard reading.excluded == nil || change == .retracted else { throw FormatOmission(.excluded) }
-        guard let effective = reading.time.instant?.flooredToSecond.rfc3339(in: context.zone) else {
+        guard let begin = reading.time.instant?.flooredToSecond, let start = begin.rfc3339(in: context.zone) else {
             throw FormatOmission(.noTime)
         }
         self.reading = reading
         self.context = context
         self.change = change
         self.subject = subject
-        self.effective = effective
+        // The mean of a recording stands for the time of its samples.
+        if let last = reading.seriesEnd?.flooredToSecond, last > begin, let end = last.rfc3339(in: context.zone) {
+            effective = .init("effectivePeriod", .object(["start": .string(start), "end": .string(end)]))
+        } else {
+            effective = .init("effectiveDateTime", .string(start))
+        }
         content = try FHIRContent(reading)
         device = FHIRDevice(reading, in: context)
         gateway = FHIRGateway(context.gateway)
@@ -60,7 +67,7 @@ struct FHIRObservations {
                     .array([identifier.json] + (guideIdentifier(of: measurement).map { [$0.json] } ?? []))),
                 .init("status", .string(change.status)), .init("category", .array(categories(of: measurement))),
                 .init("code", FHIRCoding.concept(measurement.codings, text: measurement.text)),
-                .init("subject", subject), .init("effectiveDateTime", .string(effective)),
+                .init("subject", subject), effective,
                 quantity?.fhirQuantity.map { .init("valueQuantity", $0) },
                 absence(of: measurement).map { .init("dataAbsentReason", $0) },
                 .list("note", notes.map { .object(["text": .string($0)]) }),

@@ -7,6 +7,8 @@ struct CSVRows {
     struct Row {
         var line: Int
         var cells: [String]
+        /// Whether a line end follows it, rather than the end of the file.
+        var isEnded = true
     }
 
     /// No row of a reading is longer, in octets.
@@ -89,7 +91,7 @@ struct CSVRows {
         }
         guard isBegun else { return nil }
         cells.append(text())
-        return Row(line: first, cells: cells)
+        return Row(line: first, cells: cells, isEnded: false)
     }
 
     private mutating func octet() throws(ImportDamage) -> UInt8? {

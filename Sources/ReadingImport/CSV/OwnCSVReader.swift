@@ -93,6 +93,13 @@ public final class OwnCSVReader: ImportReader {
             return SafeCSV.plain(row.cells[place])
         }
 
+        /// Whether the row says what it has to, however few cells it has: spreadsheets leave out empty cells at its end. One
+        /// that the file ends in may have been cut.
+        var mayBeShort: Bool {
+            row.isEnded
+                && OwnCSVReader.required.allSatisfy { name in columns[name].map { $0 < row.cells.count } ?? false }
+        }
+
         /// A number with a decimal point, or with the comma of a spreadsheet that parts cells otherwise.
         func decimal(_ name: String) throws(ImportRefusal) -> ExactDecimal? {
             guard let text = self[name] else { return nil }
@@ -149,9 +156,10 @@ public final class OwnCSVReader: ImportReader {
     }
 
     private func sample(_ cells: Cells) throws(ImportRefusal) -> ImportedSample? {
-        guard cells.row.cells.count == cells.count else {
+        let count = cells.row.cells.count
+        guard count == cells.count || count < cells.count && cells.mayBeShort else {
             throw ImportRefusal(
-                line: cells.row.line, field: "row", expected: "\(cells.count) cells", found: "\(cells.row.cells.count)")
+                line: cells.row.line, field: "row", expected: "\(cells.count) cells", found: "\(count)")
         }
         guard let kind = cells["kind"].flatMap(ReadingKind.init) else {
             throw cells.refusal("kind", "one of \(ReadingKind.list)")

@@ -196,7 +196,7 @@ extension AnswerJSON {
 
     /// What of an Observation is about the measurement. Servers rewrite references and add elements of their own.
     private static let measured = [
-        "code", "effectiveDateTime", "valueQuantity", "dataAbsentReason", "component", "note",
+        "code", "effectiveDateTime", "effectivePeriod", "valueQuantity", "dataAbsentReason", "component", "note",
     ]
 
     /// Whether an Observation says of the measurement what another does, and nothing else.

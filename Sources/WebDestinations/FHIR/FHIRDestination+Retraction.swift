@@ -81,8 +81,8 @@ extension FHIRDestination {
     /// What stays of an Observation that is withdrawn. Whatever might repeat the value goes, the narrative above all.
     private static let kept: Set = [
         "resourceType", "id", "meta", "language", "implicitRules", "extension", "identifier", "basedOn", "partOf",
-        "category", "code", "subject", "focus", "encounter", "effectiveDateTime", "issued", "performer", "method",
-        "device",
+        "category", "code", "subject", "focus", "encounter", "effectiveDateTime", "effectivePeriod", "issued",
+        "performer", "method", "device",
     ]
 
     private static func withdrawn(_ observation: AnswerJSON) -> JSONValue {

@@ -61,7 +61,8 @@ public struct FHIRDestination: Destination {
         /// - Parameters:
         ///   - client: the id that the server gave the client.
         ///   - key: the client's private key, whose public key the server knows.
-        ///   - endpoint: where tokens are asked for; `nil`: where the server's SMART configuration says.
+        ///   - endpoint: where tokens are asked for; `nil`: where the server's SMART configuration says, if that is on the
+        ///     server's own host.
         ///   - scope: what a token is asked to permit.
         public static func service(
             client: String, key: FHIRClientKey, endpoint: WebServer? = nil, scope: String = standardScope

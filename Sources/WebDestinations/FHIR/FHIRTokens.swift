@@ -116,7 +116,7 @@ actor FHIRTokens {
         !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
     }
 
-    /// The endpoint of the settings, or the one that the server names.
+    /// The endpoint of the settings, or the one that the server names, which has to be on the server's own host.
     private func endpoint(of service: FHIRDestination.Credential.Service) async throws(DeliveryFailure) -> WebServer {
         if let endpoint = service.endpoint ?? discovered { return endpoint }
         let route = "GET /.well-known/smart-configuration"
@@ -126,16 +126,38 @@ actor FHIRTokens {
         request.headers = [("accept", Masked("application/json"))]
         let answer = try await client.send(request)
         guard answer.isGood, !answer.isPage, let json = answer.json else { throw client.failure(of: answer, route) }
-        guard let url = json["token_endpoint"]?.text,
-            let endpoint = try? WebServer(
-                url: url, authorities: server.authorities, permitsExposed: server.address.isExposed)
-        else {
-            throw DeliveryFailure(
-                .destination, code: "no_token_endpoint",
-                message: "\(route): the server names no token endpoint that can be used; set `token_url`",
+        let endpoint = try own(json["token_endpoint"]?.text ?? "", route, client)
+        discovered = endpoint
+        return endpoint
+    }
+
+    /// The endpoint that the server names, if it may choose it by itself. Whoever gets an assertion can pass it on to the
+    /// endpoint that it was made for: a server that named another server's would get tokens for what is there.
+    ///
+    /// - Throws: a failure that says what to set.
+    private func own(_ url: String, _ route: String, _ client: WebClient) throws(DeliveryFailure) -> WebServer {
+        func refusal(_ words: String) -> DeliveryFailure {
+            DeliveryFailure(
+                .destination, code: "no_token_endpoint", message: "\(route): the server names \(words)",
                 needsPerson: true)
         }
-        discovered = endpoint
+        guard !url.isEmpty else { throw refusal("no token endpoint; set `token_url`") }
+        let endpoint: WebServer
+        do throws(InvalidWebServer) {
+            endpoint = try WebServer(
+                url: url, authorities: server.authorities, permitsExposed: server.address.isExposed)
+        } catch {
+            let reason = client.oneLine(error.description) ?? "it is no URL"
+            throw refusal("a token endpoint that cannot be used: \(reason); set `token_url`")
+        }
+        let shown = client.oneLine(endpoint.url) ?? endpoint.host
+        guard endpoint.host.lowercased() == server.host.lowercased() else {
+            throw refusal(
+                "a token endpoint on another host, \(shown); if the server's owner confirms it, set `token_url` to it")
+        }
+        guard endpoint.address.isSecure || !server.address.isSecure else {
+            throw refusal("a token endpoint without TLS, \(shown); set `token_url` to one with https")
+        }
         return endpoint
     }
 }

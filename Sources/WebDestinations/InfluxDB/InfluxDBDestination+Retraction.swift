@@ -1,3 +1,4 @@
+import HealthFigures
 import HealthReadings
 import NIOHTTP1
 import OutgoingHTTP
@@ -8,15 +9,28 @@ import ReadingStore
 extension InfluxDBDestination {
     /// Where a reading's points are: one, or one for each sample of a recording.
     struct Points {
-        /// The tags that they share.
+        /// The tags that they share. A tag that they lack is empty, or not there.
         var tags: [String: String]
         /// The first and the last, in milliseconds since 1970.
         var times: ClosedRange<Int64>
     }
 
+    /// A point that a deletion would reach.
+    private struct Reached {
+        /// In milliseconds since 1970.
+        var time: Int64
+        /// Whether it is the reading's.
+        var isOwn: Bool
+    }
+
+    /// The points of a page: an answer with as many stays well below a mebibyte.
+    static let pageLength = 2000
+    /// How many runs a request deletes: each takes InfluxDB 1 some milliseconds.
+    static let mostRuns = 100
+
     /// How far the samples of a recording may lie behind its time, in seconds.
     private static func reach(of item: Retraction) -> Int64 {
-        item.kind == .heartRate || item.kind == .spo2 ? 61 : 0
+        ReadingKind.recorded.contains(item.kind) ? Reading.longestRecording : 0
     }
 
     /// Looks each reading's points up by the reading's id, and deletes those of its person alone: a reading that was moved
@@ -30,7 +44,18 @@ extension InfluxDBDestination {
         var outcomes: [RetractionKey: Outcome.Result] = [:]
         for item in items {
             do {
-                for points in try await points(of: item) { try await delete(item, points) }
+                var isWhole = true
+                // Those with more tags first: a deletion of those with fewer may reach them.
+                for points in try await points(of: item).sorted(by: { $0.tags.count > $1.tags.count }) {
+                    let runs = try await runs(of: item, points)
+                    try await delete(item, points, runs.own)
+                    if !runs.isWhole { isWhole = false }
+                }
+                guard isWhole else {
+                    throw CannotDelete(
+                        words: "another reading's point of the same time has the same tags and more, and this server "
+                            + "cannot delete the one without the other")
+                }
                 outcomes[item.key] = .delivered
             } catch let error as CannotDelete {
                 outcomes[item.key] = .refused(error.words)
@@ -52,7 +77,7 @@ extension InfluxDBDestination {
     /// Whether points with these tags are of the person that a reading is taken back from. Points without a person are of
     /// before the person had a name.
     private static func isOwn(_ tags: [String: String], _ item: Retraction) -> Bool {
-        tags["person"].map { $0 == item.person } ?? true
+        tags["person"].map { $0.isEmpty || $0 == item.person } ?? true
     }
 
     private func points(of item: Retraction) async throws -> [Points] {
@@ -62,10 +87,63 @@ extension InfluxDBDestination {
         }
     }
 
-    private func delete(_ item: Retraction, _ points: Points) async throws {
+    /// The times of a reading's points, in runs: no other point that a deletion would reach lies within one.
+    ///
+    /// An oximeter's night and what was recorded of it live are points of one series.
+    ///
+    /// - Returns: the runs; and whether each of the reading's points is in one, rather than at the time of another point that
+    ///   a deletion would reach.
+    private func runs(
+        of item: Retraction, _ points: Points
+    ) async throws -> (own: [ClosedRange<Int64>], isWhole: Bool) {
+        guard try await hasOthers(item, points) else { return ([points.times], true) }
+        var (own, others): (Set<Int64>, Set<Int64>) = ([], [])
+        var begin = points.times.lowerBound
+        while begin <= points.times.upperBound {
+            let page = try await reached(item, points, from: begin)
+            for point in page {
+                if point.isOwn { own.insert(point.time) } else { others.insert(point.time) }
+            }
+            guard page.count >= Self.pageLength, let last = page.map(\.time).max() else { break }
+            // Points of several series may have the time at which the page ends.
+            begin = last > begin ? last : begin + 1
+        }
+        var (runs, isOpen): ([ClosedRange<Int64>], Bool) = ([], false)
+        for time in own.union(others).sorted() {
+            if others.contains(time) {
+                isOpen = false
+            } else if isOpen, let begun = runs.popLast() {
+                runs.append(begun.lowerBound...time)
+            } else {
+                runs.append(time...time)
+                isOpen = true
+            }
+        }
+        return (runs, own.isDisjoint(with: others))
+    }
+
+    /// Whether a deletion of all between a reading's first and last point would reach points that are not the reading's.
+    private func hasOthers(_ item: Retraction, _ points: Points) async throws -> Bool {
         switch place {
-        case .database(let database, _): try await deleteByInfluxQL(item, points, in: database)
-        case .bucket(let bucket, let organisation): try await deleteByPredicate(item, points, in: bucket, organisation)
+        case .database(let database, _): try await hasOthersByInfluxQL(item, points, in: database)
+        case .bucket(let bucket, let organisation): try await hasOthersByFlux(item, points, in: bucket, organisation)
+        }
+    }
+
+    /// What a deletion would reach, from a time to the reading's last point: the oldest, as many as a page has.
+    private func reached(_ item: Retraction, _ points: Points, from begin: Int64) async throws -> [Reached] {
+        switch place {
+        case .database(let database, _): try await reachedByInfluxQL(item, points, from: begin, in: database)
+        case .bucket(let bucket, let organisation):
+            try await reachedByFlux(item, points, from: begin, in: bucket, organisation)
+        }
+    }
+
+    private func delete(_ item: Retraction, _ points: Points, _ runs: [ClosedRange<Int64>]) async throws {
+        switch place {
+        case .database(let database, _): try await deleteByInfluxQL(item, points, runs, in: database)
+        case .bucket(let bucket, let organisation):
+            for run in runs { try await deleteByPredicate(item, points, run, in: bucket, organisation) }
         }
     }
 
@@ -74,35 +152,83 @@ extension InfluxDBDestination {
     private func pointsByInfluxQL(of item: Retraction, in database: String) async throws -> [Points] {
         let measurement = LineProtocol.measurement(of: item.kind)
         let first = LineProtocol.milliseconds(of: item.timestamp)
-        let statement =
-            "SELECT \"reading_id\" FROM \(Self.identifier(measurement)) WHERE "
-            + Self.condition(first...(first + 1000 * Self.reach(of: item))) + " GROUP BY *"
-        let results = try await results(of: statement, in: database)
-        return try results.flatMap { $0["series"]?.elements ?? [] }.compactMap { series in
+        let reach = Self.reach(of: item)
+        // The two ends alone: a night's points are more than an answer may have.
+        let statements = (reach > 0 ? ["first", "last"] : ["first"]).map { end in
+            "SELECT \(end)(\"reading_id\") FROM \(Self.identifier(measurement)) WHERE "
+                + Self.condition(first...(first + 1000 * reach))
+                + " AND \"reading_id\" = \(Self.quoted(item.reading.description)) GROUP BY *"
+        }
+        let results = try await results(of: statements.joined(separator: "; "), in: database)
+        var points: [[String: String]: ClosedRange<Int64>] = [:]
+        for series in results.flatMap({ $0["series"]?.elements ?? [] }) {
             // VictoriaMetrics answers every query with the names of its databases.
             guard series["name"]?.text == measurement else {
                 throw CannotDelete(words: "this server answers no queries, so a point cannot be taken back")
             }
             // A tag that a series lacks is listed without a value.
-            let tags = series["tags"]?.members.compactMapValues(\.text).filter { !$0.value.isEmpty } ?? [:]
-            guard Self.isOwn(tags, item) else { return nil }
-            let rows = series["values"]?.elements.map(\.elements) ?? []
-            let own = rows.filter { $0.contains(.text(item.reading.description)) }
-            guard !own.isEmpty else { return nil }
-            let times = own.compactMap { row -> Int64? in
-                if case .number(let time)? = row.first { Int64(exactly: time) } else { nil }
+            let tags = series["tags"]?.members.compactMapValues(\.text) ?? [:]
+            guard Self.isOwn(tags, item) else { continue }
+            for row in series["values"]?.elements ?? [] where row.elements.contains(.text(item.reading.description)) {
+                let time = Self.time(row) ?? first
+                let known = points[tags] ?? time...time
+                points[tags] = min(known.lowerBound, time)...max(known.upperBound, time)
             }
-            return Points(tags: tags, times: (times.min() ?? first)...(times.max() ?? first))
+        }
+        return points.map { Points(tags: $0.key, times: $0.value) }
+    }
+
+    private func hasOthersByInfluxQL(
+        _ item: Retraction, _ points: Points, in database: String
+    ) async throws -> Bool {
+        // The tags tell the series, and a series has one point of a time.
+        guard points.times.count > 1 else { return false }
+        let statement =
+            "SELECT \"reading_id\" FROM \(Self.series(item, points, points.times))"
+            + " AND \"reading_id\" != \(Self.quoted(item.reading.description)) LIMIT 1"
+        return try await !rows(of: statement, in: database).isEmpty
+    }
+
+    private func reachedByInfluxQL(
+        _ item: Retraction, _ points: Points, from begin: Int64, in database: String
+    ) async throws -> [Reached] {
+        let statement =
+            "SELECT \"reading_id\" FROM \(Self.series(item, points, begin...points.times.upperBound))"
+            + " ORDER BY time ASC LIMIT \(Self.pageLength)"
+        return try await rows(of: statement, in: database).compactMap { row in
+            Self.time(row).map {
+                Reached(time: $0, isOwn: row.elements.contains(.text(item.reading.description)))
+            }
         }
     }
 
-    private func deleteByInfluxQL(_ item: Retraction, _ points: Points, in database: String) async throws {
-        let conditions = points.tags.sorted { $0.key < $1.key }.map {
-            " AND \(Self.identifier($0.key)) = \(Self.quoted($0.value))"
+    private func deleteByInfluxQL(
+        _ item: Retraction, _ points: Points, _ runs: [ClosedRange<Int64>], in database: String
+    ) async throws {
+        for begin in stride(from: 0, to: runs.count, by: Self.mostRuns) {
+            let statements = runs[begin..<min(begin + Self.mostRuns, runs.count)].map {
+                "DELETE FROM \(Self.series(item, points, $0))"
+            }
+            _ = try await results(of: statements.joined(separator: "; "), in: database)
         }
-        _ = try await results(
-            of: "DELETE FROM \(Self.identifier(LineProtocol.measurement(of: item.kind))) WHERE "
-                + Self.condition(points.times) + conditions.joined(), in: database)
+    }
+
+    /// A measurement, and the condition that tells one of its series and a time.
+    private static func series(_ item: Retraction, _ points: Points, _ times: ClosedRange<Int64>) -> String {
+        // What is not said of a tag is not excluded: series that have it besides would match, too.
+        let tags = points.tags.merging(["device": "", "person": "", "sample_type": ""]) { known, _ in known }
+        let conditions = tags.sorted { $0.key < $1.key }.map { " AND \(identifier($0.key)) = \(quoted($0.value))" }
+        return "\(identifier(LineProtocol.measurement(of: item.kind))) WHERE " + condition(times) + conditions.joined()
+    }
+
+    private func rows(of statement: String, in database: String) async throws -> [AnswerJSON] {
+        try await results(of: statement, in: database).flatMap { $0["series"]?.elements ?? [] }
+            .flatMap { $0["values"]?.elements ?? [] }
+    }
+
+    /// The time of a row, in milliseconds since 1970.
+    private static func time(_ row: AnswerJSON) -> Int64? {
+        if case .number(let time)? = row.elements.first { Int64(exactly: time) } else { nil }
     }
 
     private static func condition(_ times: ClosedRange<Int64>) -> String {
@@ -162,13 +288,85 @@ extension InfluxDBDestination {
 
     private func pointsByFlux(of item: Retraction, in bucket: String, _ organisation: String) async throws -> [Points] {
         let first = LineProtocol.milliseconds(of: item.timestamp.flooredToSecond)
-        let moment = Self.nanoseconds(first...(first + 1000 * Self.reach(of: item)))
+        // The two ends alone: a night's points are more than an answer may have.
         let query = """
-            from(bucket: \(Self.fluxText(bucket))) |> range(start: \(moment.begin), stop: \(moment.end))
-            |> filter(fn: (r) => r._measurement == \(Self.fluxText(LineProtocol.measurement(of: item.kind)))
-            and r._field == "reading_id" and r._value == \(Self.fluxText(item.reading.description))
+            points = \(Self.source(item, first...(first + 1000 * Self.reach(of: item)), bucket))
+            and r._value == \(Self.fluxText(item.reading.description))
             and (not exists r.person or r.person == \(Self.fluxText(item.person))))
+            points |> first() |> yield(name: "first")
+            points |> last() |> yield(name: "last")
             """
+        var points: [[String: String]: ClosedRange<Int64>] = [:]
+        for row in try await rows(of: query, organisation) {
+            let tags = Self.tags(row)
+            guard Self.isOwn(tags, item) else { continue }
+            let time = Self.time(row) ?? first
+            let known = points[tags] ?? time...time
+            points[tags] = min(known.lowerBound, time)...max(known.upperBound, time)
+        }
+        return points.map { Points(tags: $0.key, times: $0.value) }
+    }
+
+    private func hasOthersByFlux(
+        _ item: Retraction, _ points: Points, in bucket: String, _ organisation: String
+    ) async throws -> Bool {
+        // The delete API cannot say that a point lacks a tag.
+        let lacking = Self.tagNames(of: item).filter { points.tags[$0] == nil }
+        guard points.times.count > 1 || !lacking.isEmpty else { return false }
+        let differing =
+            ["r._value != \(Self.fluxText(item.reading.description))"] + lacking.map { "exists r.\($0)" }
+        let query =
+            Self.source(item, points.times, bucket) + Self.conditions(points)
+            + " and (\(differing.joined(separator: " or "))))\n|> first()"
+        return try await !rows(of: query, organisation).isEmpty
+    }
+
+    private func reachedByFlux(
+        _ item: Retraction, _ points: Points, from begin: Int64, in bucket: String, _ organisation: String
+    ) async throws -> [Reached] {
+        let query =
+            Self.source(item, begin...points.times.upperBound, bucket) + Self.conditions(points)
+            + ")\n|> group() |> sort(columns: [\"_time\"]) |> limit(n: \(Self.pageLength))"
+        return try await rows(of: query, organisation).compactMap { row in
+            Self.time(row).map { time in
+                Reached(
+                    time: time,
+                    isOwn: row["_value"] == item.reading.description && Self.tags(row) == points.tags)
+            }
+        }
+    }
+
+    /// The beginning of a query for the reading ids of a kind's points. Its filter is not closed yet.
+    private static func source(_ item: Retraction, _ times: ClosedRange<Int64>, _ bucket: String) -> String {
+        let moment = nanoseconds(times)
+        return """
+            from(bucket: \(fluxText(bucket))) |> range(start: \(moment.begin), stop: \(moment.end))
+            |> filter(fn: (r) => r._measurement == \(fluxText(LineProtocol.measurement(of: item.kind)))
+            and r._field == "reading_id"
+            """
+    }
+
+    /// What a query's filter asks of points that have a reading's tags, or these and more.
+    private static func conditions(_ points: Points) -> String {
+        points.tags.sorted { $0.key < $1.key }.map { " and r.\($0.key) == \(fluxText($0.value))" }.joined()
+    }
+
+    /// The tags that points of a kind may have.
+    private static func tagNames(of item: Retraction) -> [String] {
+        ["device", "person"] + (item.kind == .glucose ? ["sample_type"] : [])
+    }
+
+    private static func tags(_ row: [String: String]) -> [String: String] {
+        row.filter { ["device", "person", "sample_type"].contains($0.key) && !$0.value.isEmpty }
+    }
+
+    /// The time of a row, in milliseconds since 1970.
+    private static func time(_ row: [String: String]) -> Int64? {
+        row["_time"].flatMap { Instant(rfc3339: $0) }.map(LineProtocol.milliseconds)
+    }
+
+    /// The rows that a query is answered with.
+    private func rows(of query: String, _ organisation: String) async throws -> [[String: String]] {
         var request = WebRequest(
             url: client.server.address.joined("api/v2/query", ["org": organisation]), route: "POST /api/v2/query")
         request.headers =
@@ -176,21 +374,13 @@ extension InfluxDBDestination {
         request.body = Array(query.utf8)
         let answer = try await client.send(request)
         try requireCapable(answer, request.route)
-        var points: [[String: String]: ClosedRange<Int64>] = [:]
-        for row in FluxTable.rows(String(decoding: answer.body, as: UTF8.self)) {
-            let tags = row.filter { ["device", "person", "sample_type"].contains($0.key) && !$0.value.isEmpty }
-            guard Self.isOwn(tags, item) else { continue }
-            let time = row["_time"].flatMap { Instant(rfc3339: $0) }.map(LineProtocol.milliseconds) ?? first
-            let known = points[tags] ?? time...time
-            points[tags] = min(known.lowerBound, time)...max(known.upperBound, time)
-        }
-        return points.map { Points(tags: $0.key, times: $0.value) }
+        return FluxTable.rows(String(decoding: answer.body, as: UTF8.self))
     }
 
     private func deleteByPredicate(
-        _ item: Retraction, _ points: Points, in bucket: String, _ organisation: String
+        _ item: Retraction, _ points: Points, _ times: ClosedRange<Int64>, in bucket: String, _ organisation: String
     ) async throws {
-        let moment = Self.nanoseconds(points.times)
+        let moment = Self.nanoseconds(times)
         let conditions =
             ["_measurement=\(Self.identifier(LineProtocol.measurement(of: item.kind)))"]
             + points.tags.sorted { $0.key < $1.key }.map { "\($0.key)=\(Self.identifier($0.value))" }

@@ -1,5 +1,6 @@
 import Foundation
 import HealthDevices
+import HealthReadings
 import Hummingbird
 import Logging
 import ReadingStore
@@ -98,6 +99,54 @@ struct GatewayTests {
             try await self.with(["HEALTHRELAY_SYNC_IGNORE": "omron_bel"]) { _, _ in }
         }
         #expect(problem?.code == "config_invalid" && problem?.message.contains("'omron_bel'") == true)
+    }
+
+    @Test("sync.ignore takes the clouds and the phone before anything of them is stored")
+    func ignoredClouds() async throws {
+        try await with(["HEALTHRELAY_SYNC_IGNORE": "whoop,garmin,apple_health_kit"]) { gateway, _ in
+            let origins = try DeliveryRules(settings: gateway.settings, catalogue: gateway.catalogue).ignoredOrigins()
+            #expect(origins == IgnoredOrigins(providers: ["whoop", "garmin", "apple_health_kit"]))
+        }
+    }
+
+    @Test("a provider that the store knows can be ignored, and goes on being so when nothing else names it any more")
+    func ignoredStored() async throws {
+        let path = NSTemporaryDirectory() + "gateway-\(UUID().uuidString.prefix(8))"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let ignoring = ["HOME": path, "HEALTHRELAY_SYNC_IGNORE": "my_meters"]
+        try await Self.meet("my_meters", at: path, environment: ["HOME": path])
+        // At the second time the meter has another provider.
+        try await Self.meet("manual", at: path, environment: ignoring)
+        try await Self.meet("manual", at: path, environment: ignoring)
+        // Once it is no longer ignored, nothing names it.
+        try await Self.meet("manual", at: path, environment: ["HOME": path])
+        let problem = await #expect(throws: Problem.self) {
+            try await Self.meet("manual", at: path, environment: ignoring)
+        }
+        #expect(problem?.code == "config_invalid")
+    }
+
+    /// Opens a gateway, and has it meet a meter of a provider.
+    private static func meet(_ provider: String, at path: String, environment: [String: String]) async throws {
+        let gateway = try await Gateway.open(
+            Settings(environment: environment), state: StateDirectory(flag: path, environment: [:]), logger: quiet)
+        let meter = DeviceDescription(
+            address: DeviceAddress(bits: 0xC000_0000_1808, kind: .random), provider: provider)
+        let contact = try await gateway.store.beginContact(
+            with: meter, at: .systemClock, clock: nil, batteryPercent: nil)
+        try await gateway.store.endContact(contact, ContactSummary(isComplete: true, received: 0))
+        try gateway.store.close()
+    }
+
+    @Test("libre.deliver: none holds sensors whatever slug they are given, and no meter that shares it")
+    func libreKept() async throws {
+        for map in [[:], ["HEALTHRELAY_SOURCES_MAP": "freestyle_libre=manual"]] {
+            try await with(map.merging(["HEALTHRELAY_LIBRE_DELIVER": "none"]) { $1 }) { gateway, _ in
+                let origins = try DeliveryRules(settings: gateway.settings, catalogue: gateway.catalogue)
+                    .ignoredOrigins()
+                #expect(origins == IgnoredOrigins(providers: ["freestyle_libre_ble"], models: ["freestyle_libre"]))
+            }
+        }
     }
 
     @Test("a session is kept with mode 0600 and read again; a damaged file is none; key and token together are refused")
