@@ -61,33 +61,43 @@ public final class Gateway: Sendable {
     /// Opens the store and prepares delivery; nothing is sent yet.
     ///
     /// - Parameters:
-    ///   - settings: the settings.
+    ///   - settings: the settings; read again if another process has changed the gateway's own file by the time the store
+    ///     is open.
     ///   - state: where the store and the control socket are.
     ///   - sandbox: a server to deliver to, as the destination `sandbox`, in place of the settings' destinations.
     ///   - named: the only destinations of the settings to deliver to; `nil`: all, or none beside a sandbox. It may name
     ///     the sandbox too, which is delivered to in any case.
     ///   - radio: makes the radio when it is first needed.
     ///   - isService: whether it reads meters when they show up, as `run` does.
+    ///   - isFixed: whether the settings stay as they are, whatever the file says: it cannot be used.
     ///   - patience: how long to wait for another owner of the store to let go of it: a command takes a moment.
     ///   - logger: what happens.
     ///   - progress: told how far the tables of an earlier version have been made those of this one.
     /// - Throws: `StoreError`, or `Problem` for settings that cannot be used.
     public static func open(
         _ settings: Settings, state: StateDirectory, sandbox: VitalConnection? = nil, named: [String]? = nil,
-        radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false,
+        radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false, isFixed: Bool = false,
         patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay"),
         progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> Gateway {
-        let names = (sandbox == nil ? [] : [DestinationSetting.sandboxName]) + settings.destinations.map(\.name)
-        for name in named ?? [] where !names.contains(name) { throw Problem.noSuchDestination(name, among: names) }
         let end = ContinuousClock.now + patience
+        var settings = settings
         while true {
+            // Whoever held the store may have changed them while this process waited for it.
+            if !isFixed, let changed = try settings.readAgainIfChanged() { settings = changed }
+            let names = (sandbox == nil ? [] : [DestinationSetting.sandboxName]) + settings.destinations.map(\.name)
+            for name in named ?? [] where !names.contains(name) { throw Problem.noSuchDestination(name, among: names) }
             do {
                 let store = try await ReadingStore.open(
                     directory: state.path, decoder: decoder,
                     clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"],
                     encryption: settings.storeEncryption, finishesErasure: !isService, logger: logger,
                     progress: progress)
+                // From here on nobody else changes them. What cannot be used is told at the next turn.
+                if !isFixed, (try? settings.readAgainIfChanged() != nil) ?? true {
+                    try store.close()
+                    continue
+                }
                 let (catalogue, live) = (Catalogue(), LiveSettings(settings))
                 let fleet = settings.destinations.first { $0.kind == .fleet }.map {
                     FleetSettingsDesk($0.name, directory: state.path, logger: logger)
@@ -103,6 +113,7 @@ public final class Gateway: Sendable {
                     live, store, destinations, RadioSource(settings, logger, radio), fleet, isService: isService,
                     logger)
                 try await gateway.heedDeliveryRules()
+                gateway.warnOfEntriesWithoutEffect()
                 ManagedFiles.removeStrays([settings])
                 // Made at the first start, whether or not anything asks for it.
                 _ = try await store.gatewayID()
@@ -224,8 +235,11 @@ public final class Gateway: Sendable {
             try await heedDeliveryRules()
         } catch {
             live.replace(with: old)
+            // A full disk may have ended it halfway.
+            try? await heedDeliveryRules()
             throw error
         }
+        warnOfEntriesWithoutEffect()
         destinations.wake()
         settingsListener.withLock(\.self)?(fresh)
         return keysThatNeedRestart(fresh)
@@ -258,8 +272,19 @@ public final class Gateway: Sendable {
     }
 
     private func heedDeliveryRules() async throws {
+        // Before the store is told anything: settings count as a whole, or not at all.
+        _ = try destinations.rules()
         try await DeliveryRules(settings: settings, catalogue: catalogue).heed(in: store)
         try await destinations.heed()
+    }
+
+    /// The settings in force that do nothing, a line for each.
+    var entriesWithoutEffect: [String] { settings.entriesWithoutEffect(catalogue) }
+
+    /// A command says so only where the settings are shown or changed.
+    private func warnOfEntriesWithoutEffect() {
+        guard isService else { return }
+        for line in entriesWithoutEffect { logger.warning("\(line)") }
     }
 
     /// Does what a command asks.

@@ -34,6 +34,7 @@ struct BackupService: Service {
                     } catch is CancellationError {
                         return
                     } catch {
+                        guard !Task.isCancelled else { return }
                         let words = Problem(describing: error)?.message ?? "\(error)"
                         // Told once; `doctor` says how old the newest one is.
                         if words != failure { logger.error("no backup was made", metadata: ["error": "\(words)"]) }
@@ -50,7 +51,7 @@ struct BackupService: Service {
         guard gateway.store.lockedBecause == nil, await gateway.clockProblem() == nil else { return nil }
         let folder = try await gateway.backupFolder()
         let now = await gateway.clock.judgingTime()
-        guard try folder.due(after: folder.backups(), now: now) <= now else { return nil }
+        guard try await folder.due(after: folder.backups(), now: now) <= now else { return nil }
         return try await gateway.backUp()
     }
 }

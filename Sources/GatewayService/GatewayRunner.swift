@@ -120,6 +120,8 @@ public struct GatewayRunner: Service, CustomStringConvertible {
     /// What a gateway starts with; one that starts anew has the settings of then, and no captures to replay again.
     private struct Life {
         var settings: Settings
+        /// Whether the file has others, which cannot be used: they were refused while it ran.
+        var isFixed = false
         var captures: [String] = []
         /// The port that the one before has listened on.
         var port: Int?
@@ -158,17 +160,19 @@ public struct GatewayRunner: Service, CustomStringConvertible {
     ///
     /// - Returns: what the next one starts with; `nil`: there is none.
     private func run(_ life: Life, _ reloads: AsyncStream<Settings>) async throws -> Life? {
-        let (settings, captures) = (life.settings, life.captures)
+        let (begun, captures) = (life.settings, life.captures)
         let sandbox = try await connection()
         let manager = ServiceManager()
         let narration = StartNarration(manager, logger)
         let gateway = try await WorkProgress.following { [state, named, radio, logger] progress in
             try await Gateway.open(
-                settings, state: state, sandbox: sandbox, named: named, radio: radio, isService: true,
-                patience: .seconds(5), logger: logger, progress: progress)
+                begun, state: state, sandbox: sandbox, named: named, radio: radio, isService: true,
+                isFixed: life.isFixed, patience: .seconds(5), logger: logger, progress: progress)
         } tell: {
             narration.tell($0)
         }
+        // Another process may have changed them while this one waited for the store.
+        let settings = gateway.settings
         let door = try AccessPoint(
             settings, directory: state.path, port: life.port, logger: logger,
             time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
@@ -287,10 +291,11 @@ public struct GatewayRunner: Service, CustomStringConvertible {
         }
         unlink(state.socket)
         await door.close()
-        let next = (try? gateway.settings.readAgain()) ?? gateway.settings
+        let next = try? gateway.settings.readAgain()
         let backup = await gateway.restores.pending
         try await gateway.close()
-        return isAnew.withLock(\.self) ? Life(settings: next, port: door.port, backup: backup) : nil
+        return isAnew.withLock(\.self)
+            ? Life(settings: next ?? gateway.settings, isFixed: next == nil, port: door.port, backup: backup) : nil
     }
 }
 

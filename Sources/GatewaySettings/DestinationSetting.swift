@@ -125,6 +125,12 @@ public struct DestinationSetting: Sendable {
     /// What a key is called in errors: `destinations.clinic.base_url`.
     package func named(_ key: String) -> String { "\(title).\(key)" }
 
+    /// The problem of a value that is of its setting's form and cannot be used, with the value's place.
+    package func unusable(_ key: String, _ message: String) -> Problem {
+        Problem(
+            "config_invalid", .configuration, "\(Settings.place(origin(of: key)))\(named(key)): \(message)")
+    }
+
     /// The text of a key; `nil` if nobody set it and it has no default.
     public subscript(key: String) -> String? { values[key]?.text ?? definition(of: key)?.standard }
 
@@ -143,7 +149,28 @@ public struct DestinationSetting: Sendable {
     }
 
     /// The files that it names: keys, passwords, certificates.
-    package var files: [String] { kind.settings.map(\.key).filter { $0.hasSuffix("_file") }.compactMap { self[$0] } }
+    package var files: [String] { fileKeys.compactMap { self[$0] } }
+
+    /// Of those the ones with a secret in them.
+    var secretFiles: [String] { fileKeys.filter { !Self.publicFiles.contains($0) }.compactMap { self[$0] } }
+
+    private var fileKeys: [String] { kind.settings.map(\.key).filter { $0.hasSuffix("_file") } }
+
+    /// Certificates, and public keys that readings are sealed to.
+    private static let publicFiles: Set<String> = ["ca_file", "certificate_file", "seal_to_file"]
+
+    /// The keys whose values other users of the machine should not see: identifiers of patients, and URLs with a query,
+    /// which may be a secret of the receiver's.
+    ///
+    /// - Parameter file: the settings file that they are set in.
+    func confidentialKeys(in file: String) -> [String] {
+        kind.settings.filter { definition in
+            guard case .file(let path, _) = origin(of: definition.key), path == file else { return false }
+            return definition.key == "patients"
+                ? !map(definition.key).isEmpty
+                : definition.key.hasSuffix("url") && self[definition.key]?.contains("?") == true
+        }.map { named($0.key) }
+    }
 
     /// Whether nobody has named it or set anything of it.
     var isImplied: Bool {

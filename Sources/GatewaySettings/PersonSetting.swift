@@ -56,6 +56,21 @@ public struct PersonSetting: Sendable, Hashable {
         }
     }
 
+    /// Both entries of one person; `nil` if each has another zone, or says otherwise how reports are made.
+    func joined(with other: PersonSetting) -> PersonSetting? {
+        func one<Value: Equatable>(_ former: Value, _ later: Value, without none: Value) -> Value? {
+            if former == none || former == later { return later }
+            return later == none ? former : nil
+        }
+        guard case .some(let zone) = one(timeZone, other.timeZone, without: nil),
+            let reports = one(reports, other.reports, without: ReportSetting())
+        else { return nil }
+        var joined = self
+        (joined.timeZone, joined.reports) = (zone, reports)
+        joined.shares += other.shares.filter { !shares.contains($0) }
+        return joined
+    }
+
     /// Refuses two people who have the same slot: whose a reading is must not depend on their order.
     static func checkShares(of people: [PersonSetting]) throws(Problem) {
         var taken: [StorePerson.Share: String] = [:]

@@ -76,7 +76,11 @@ extension Settings {
         return ranges
     }
 
-    func unusable(_ key: String, _ message: String) -> Problem {
-        Problem("config_invalid", .configuration, Self.place(origin(of: key)) + message)
+    /// The problem of a value that is of its setting's form and cannot be used, with the value's place.
+    package func unusable(_ key: String, _ message: String, hint: String? = nil) -> Problem {
+        Problem("config_invalid", .configuration, place(of: key) + message, hint: hint)
     }
+
+    /// Where a setting's value came from, as messages begin with it; empty where nothing can be named.
+    package func place(of key: String) -> String { Self.place(origin(of: key)) }
 }

@@ -13,6 +13,13 @@ extension Settings {
             file: sources.named, environment: sources.environment, flags: sources.flags, managed: sources.managed)
     }
 
+    /// The same settings, read again if the gateway's own file holds another text than the one they were read from;
+    /// `nil` if it doesn't.
+    package func readAgainIfChanged() throws -> Settings? {
+        guard let managed, try managed.text() != managedText else { return nil }
+        return try readAgain()
+    }
+
     /// What names a text of the gateway's own file: SHA-256 in hexadecimal.
     package static func digest(_ text: String?) -> String {
         SHA256.hash(data: Array((text ?? "").utf8)).hexadecimal()
@@ -87,7 +94,7 @@ extension Settings {
     }
 
     /// A problem of a draft: its line is one of no file that anybody has seen.
-    private static func invalid(_ problem: Problem, _ managed: ManagedSettings) -> Problem {
+    package static func invalid(_ problem: Problem, _ managed: ManagedSettings) -> Problem {
         guard problem.message.hasPrefix(managed.path + ":") else { return problem }
         var message = problem.message.dropFirst(managed.path.count + 1)
         message = message.drop { $0.isNumber || $0 == ":" || $0 == " " }

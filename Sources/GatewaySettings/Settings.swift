@@ -73,7 +73,7 @@ public struct Settings: Sendable {
     init(_ sources: Sources, managedText: String?) throws {
         var sources = sources
         let (environment, flags) = (sources.environment, sources.flags)
-        let named = sources.named ?? environment["HEALTHRELAY_CONFIG"]
+        let named = sources.named ?? environment["HEALTHRELAY_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         let path = named ?? Self.usualPaths(environment).first(where: FileManager.default.fileExists(atPath:))
         // A file that the administrator names is the administrator's, wherever it lies.
         if let path, path == sources.managed?.path { sources.managed = nil }
@@ -109,8 +109,9 @@ public struct Settings: Sendable {
         values["backup.to"] = Value(text: managed.backups, origin: file.origin)
     }
 
-    /// Where settings are looked for when no file is named.
+    /// Where settings are looked for when no file is named. An empty variable counts as not set.
     public static func usualPaths(_ environment: [String: String]) -> [String] {
+        let environment = environment.filter { !$0.value.isEmpty }
         let home = environment["XDG_CONFIG_HOME"] ?? environment["HOME"].map { $0 + "/.config" }
         return ["/etc/healthrelay/config.yaml"] + (home.map { [$0 + "/healthrelay/config.yaml"] } ?? [])
     }
@@ -131,13 +132,14 @@ public struct Settings: Sendable {
         do {
             root = try Yams.compose(yaml: text)
         } catch {
-            throw Problem("config_invalid", .configuration, "\(path) is not YAML: \(error)")
+            throw Problem("config_invalid", .configuration, YAMLFault(error).message(path))
         }
         guard let root, root != Node("") else { return }
         guard let sections = root.mapping else {
             throw Problem(
                 "config_invalid", .configuration,
-                "\(path): expected sections such as `user:`, found \(text.prefix(40))")
+                // Not what was found: a file that was named by mistake may hold a secret.
+                "\(path): expected sections such as `user:`, found \(root.sequence == nil ? "a text" : "a list")")
         }
         for (name, body) in sections {
             switch name.string ?? "" {
@@ -223,11 +225,13 @@ public struct Settings: Sendable {
         var areWhole = true
         switch definition.form {
         case .list, .selection:
-            value.lines = text.split(separator: ",").map(String.init)
+            value.lines = text.split(separator: ",").map { $0.trimming(" ") }
             if case .selection = definition.form { value.text = "" }
         case .map:
-            let pairs = text.split(separator: ",").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
-            areWhole = pairs.allSatisfy { $0.count == 2 }
+            let pairs = text.split(separator: ",").map { pair in
+                pair.split(separator: "=", maxSplits: 1).map { $0.trimming(" ") }
+            }
+            areWhole = pairs.allSatisfy { $0.count == 2 && !$0.contains("") }
             value.pairs = Dictionary(pairs.filter { $0.count == 2 }.map { ($0[0], $0[1]) }) { $1 }
         case .text, .choice, .whole, .flag: break
         }
@@ -238,8 +242,10 @@ public struct Settings: Sendable {
                 definition.accepts(text)
             }
         guard isAccepted, areWhole else {
+            // A flag is a part of the command line.
+            let isFlag = origin == .flag
             throw Problem(
-                "config_invalid", .configuration,
+                isFlag ? "usage" : "config_invalid", isFlag ? .usage : .configuration,
                 "\(place(origin))\(key): expected \(definition.expectation), found '\(text)'")
         }
         return value
@@ -267,7 +273,22 @@ public struct Settings: Sendable {
                 "config_invalid", .configuration,
                 "\(path):\(body.mark?.line ?? 0): users: expected a list of people, found \(Self.words(body))")
         }
-        let read = try nodes.map { try PersonSetting($0, path) }
+        var read: [PersonSetting] = []
+        for node in nodes {
+            let person = try PersonSetting(node, path)
+            guard let former = read.firstIndex(where: { $0.clientUserID == person.clientUserID }) else {
+                read.append(person)
+                continue
+            }
+            // Which of two entries counts must not depend on their order.
+            guard let joined = read[former].joined(with: person) else {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "\(path):\(node.mark?.line ?? 0): users: two entries of \(person.clientUserID) contradict each other",
+                    hint: "put everything about one person into one entry")
+            }
+            read[former] = joined
+        }
         // The administrator's file is read later, and its entry of a person stands above the other one.
         people = read + people.filter { other in !read.contains { $0.clientUserID == other.clientUserID } }
     }

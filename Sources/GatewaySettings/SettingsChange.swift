@@ -60,7 +60,8 @@ extension SettingsChange.Value {
 }
 
 extension Substring {
-    fileprivate func trimming(_ character: Character) -> String {
+    /// The text without this character at its beginning and end.
+    func trimming(_ character: Character) -> String {
         var rest = self
         while rest.first == character { rest.removeFirst() }
         while rest.last == character { rest.removeLast() }

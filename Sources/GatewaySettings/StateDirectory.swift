@@ -21,8 +21,10 @@ public struct StateDirectory: Sendable, Hashable {
 
     /// The directory for a flag's value; without one the environment's, else the person's own.
     ///
-    /// Environment: `HEALTHRELAY_STATE_DIR`, systemd's `STATE_DIRECTORY`, `XDG_STATE_HOME`, `HOME`.
+    /// Environment: `HEALTHRELAY_STATE_DIR`, systemd's `STATE_DIRECTORY`, `XDG_STATE_HOME`, `HOME`; an empty one counts as
+    /// not set.
     public init(flag: String?, environment: [String: String] = ProcessInfo.processInfo.environment) {
+        let environment = environment.filter { !$0.value.isEmpty }
         if let systemd = environment["STATE_DIRECTORY"], flag == nil, environment["HEALTHRELAY_STATE_DIR"] == nil {
             // Of several, the first is the store's (systemd.exec(5)).
             let path = String(systemd.prefix { $0 != ":" })

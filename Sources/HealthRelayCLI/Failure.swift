@@ -18,6 +18,10 @@ enum Failure {
         let message = Healthrelay.fullMessage(for: error)
         if status == .success {
             Terminal.data(Array((message + "\n").utf8))
+            do throws(Problem) { try Terminal.requireWritten() } catch {
+                report(error, asJSON: arguments.contains("--json"))
+                ProcessEnd.now(error.status.rawValue)
+            }
             ProcessEnd.now(0)
         }
         guard status != .failure else {

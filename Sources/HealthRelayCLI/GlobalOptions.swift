@@ -17,6 +17,12 @@ struct GlobalOptions: ParsableArguments {
     @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
     var logLevel: String?
 
+    func validate() throws {
+        // What `"$UNSET"` becomes: the root directory is not meant.
+        if stateDir?.isEmpty == true { throw ValidationError("--state-dir: expected a directory, found nothing") }
+        if config?.isEmpty == true { throw ValidationError("--config: expected a file, found nothing") }
+    }
+
     /// The effective settings with these flags over them.
     func settings(_ flags: [String: String] = [:]) throws -> Settings {
         var all = flags

@@ -35,6 +35,8 @@ struct Healthrelay: AsyncParsableCommand {
             } else {
                 try command.run()
             }
+            // What was asked for is done; whoever reads the output must not take a part of it for all.
+            try Terminal.requireWritten()
         } catch {
             Failure.exit(with: error, arguments: CommandLine.arguments)
         }

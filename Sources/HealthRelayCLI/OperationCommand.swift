@@ -12,7 +12,9 @@ enum OperationCommand {
     ) async throws {
         let settings = try global.settings()
         global.startLogging(settings)
-        let output = TerminalOutput(asJSON: global.json, answers: answers)
+        // A recording is stored, whether or not its lines can be written.
+        let isStream = if case .device(.record) = operation { false } else { operation.isEndless }
+        let output = TerminalOutput(asJSON: global.json, answers: answers, isStream: isStream)
         defer { output.clearProgress() }
         try await run(OperationRequest(operation, json: global.json), global, settings, output)
     }

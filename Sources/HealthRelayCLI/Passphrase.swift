@@ -33,14 +33,31 @@ struct PassphraseOptions: ParsableArguments {
         return line.hasSuffix("\n") ? String(line.dropLast()) : line
     }
 
-    private static func read(_ path: String) throws -> String {
-        do {
-            return try String(contentsOfFile: path, encoding: .utf8)
-        } catch {
-            throw Problem(
-                "passphrase_unreadable", .noInput,
-                "cannot read the passphrase in \(path): \(error.localizedDescription)")
+    /// How long a file of a passphrase may be: a device has no end.
+    private static let most = 1 << 20
+
+    /// Reads to the end: a FIFO, as a shell makes one of `<(…)`, and standard input tell no size.
+    private static func read(_ path: String) throws(Problem) -> String {
+        func unreadable(_ reason: String) -> Problem {
+            Problem("passphrase_unreadable", .noInput, "cannot read the passphrase in \(path): \(reason)")
         }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw unreadable(String(cString: strerror(errno))) }
+        defer { close(descriptor) }
+        var octets: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 4096)
+        while octets.count <= most {
+            let count = Glibc.read(descriptor, &piece, piece.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw unreadable(String(cString: strerror(errno))) }
+            guard count > 0 else { break }
+            octets += piece[..<count]
+        }
+        guard octets.count <= most else { throw unreadable("it is longer than \(most >> 10) KiB") }
+        // As Foundation reads text, without the mark that some editors put first.
+        if octets.starts(with: [0xEF, 0xBB, 0xBF]) { octets.removeFirst(3) }
+        guard let text = String(validating: octets, as: UTF8.self) else { throw unreadable("it is not UTF-8") }
+        return text
     }
 }
 

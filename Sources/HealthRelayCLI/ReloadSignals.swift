@@ -4,7 +4,7 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Reads the settings again on SIGHUP. The log level counts at once, the rest is the gateway's.
+/// Reads the settings again on SIGHUP. Whether they can be used is the gateway's to say.
 struct ReloadSignals: Service, CustomStringConvertible {
     let description = "settings"
 
@@ -26,9 +26,7 @@ struct ReloadSignals: Service, CustomStringConvertible {
         await cancelWhenGracefulShutdown {
             for await _ in await UnixSignalsSequence(trapping: .sighup) {
                 do {
-                    let fresh = try global.settings(flags)
-                    LogLevel.current = fresh.logLevel
-                    continuation.yield(fresh)
+                    continuation.yield(try global.settings(flags))
                 } catch {
                     let problem = Problem(describing: error) ?? .unexpected(error)
                     logger.error(

@@ -1,4 +1,5 @@
 import Foundation
+import GatewaySettings
 import HealthReadings
 import HelperProcesses
 import Synchronization
@@ -10,7 +11,11 @@ enum Terminal {
     /// A reader that has gone (`| head`) ends the program quietly, as it does any filter.
     static func data(_ line: String) { data(Array((PrintableText.escaped(line) + "\n").utf8)) }
     /// Lines that come together, each with its end.
-    static func data(_ lines: [UInt8]) { if !write(PrintableText.escaped(lines), to: 1) { ProcessEnd.now(0) } }
+    static func data(_ lines: [UInt8]) { if !offer(lines: lines) { ProcessEnd.now(0) } }
+    /// A line of what a gateway does while it runs: it runs on where that cannot be written, and its end is no failure.
+    static func narrate(_ line: String) {
+        if !write(Array((PrintableText.escaped(line) + "\n").utf8), to: 1, isNarration: true) { ProcessEnd.now(0) }
+    }
     static func error(_ line: String) { errorPart(PrintableText.escaped(line) + "\n") }
     /// A text of several lines of our own.
     static func errorText(_ text: String) { errorPart(PrintableText.escaped(text, keepsLines: true) + "\n") }
@@ -21,6 +26,10 @@ enum Terminal {
     /// - Returns: false where nobody reads any more.
     static func offer(_ line: String) -> Bool { write(Array((PrintableText.escaped(line) + "\n").utf8), to: 1) }
 
+    /// Lines that come together, each with its end.
+    /// - Returns: false where nobody reads any more.
+    static func offer(lines: [UInt8]) -> Bool { write(PrintableText.escaped(lines), to: 1) }
+
     /// Octets of a file: as they are, unless a person looks at them.
     /// - Returns: false where nobody reads any more.
     static func offer(_ octets: [UInt8]) -> Bool {
@@ -28,6 +37,23 @@ enum Terminal {
     }
 
     private static let firstFailure = Mutex<String?>(nil)
+
+    /// Refuses to go on where standard output could not be written.
+    ///
+    /// - Throws: `output_failed`.
+    static func requireWritten() throws(Problem) {
+        guard let reason = firstFailure.withLock(\.self) else { return }
+        throw Problem(
+            "output_failed", .inputOutput, "standard output cannot be written: \(reason)",
+            hint: "free space, or write elsewhere; what was printed is not all of it")
+    }
+
+    /// Waits until a descriptor that does not block takes more: the other end of a pipe may have made it one.
+    static func waitForRoom(_ descriptor: Int32) {
+        var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        // A signal only has the caller try again.
+        _ = poll(&state, 1, -1)
+    }
 
     /// Why not everything is where standard output goes: on disk, if that is a file; `nil` if it is.
     static var failure: String? {
@@ -49,9 +75,12 @@ enum Terminal {
     /// Whether standard error is a terminal.
     static var showsErrors: Bool { isatty(2) == 1 }
 
-    /// Writes all of it.
+    /// Writes all of it; to standard output nothing any more once a part of it could not be written, since what came after
+    /// the gap would look whole.
+    ///
     /// - Returns: false where the reader has gone.
-    private static func write(_ octets: [UInt8], to descriptor: Int32) -> Bool {
+    private static func write(_ octets: [UInt8], to descriptor: Int32, isNarration: Bool = false) -> Bool {
+        if descriptor == 1, firstFailure.withLock(\.self) != nil { return true }
         var rest = octets[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -59,9 +88,11 @@ enum Terminal {
                 rest = rest.dropFirst(count)
             } else if errno == EPIPE {
                 return false
+            } else if errno == EAGAIN {
+                waitForRoom(descriptor)
             } else if errno != EINTR {
                 let reason = String(cString: strerror(errno))
-                if descriptor == 1 { firstFailure.withLock { $0 = $0 ?? reason } }
+                if descriptor == 1, !isNarration { firstFailure.withLock { $0 = $0 ?? reason } }
                 return true
             }
         }

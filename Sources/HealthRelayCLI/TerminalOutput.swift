@@ -22,18 +22,23 @@ final class TerminalOutput: OperationOutput {
 
     private let asJSON: Bool
     private let answers: AnswerSource
+    private let isStream: Bool
     private let overwrites: Bool
     private let state = Mutex(State())
 
-    init(asJSON: Bool, answers: AnswerSource) {
+    /// - Parameter isStream: whether the lines have no end: then the first one that cannot be written ends the operation.
+    ///   Other work is done to its end, and the command says then that its output is not whole.
+    init(asJSON: Bool, answers: AnswerSource, isStream: Bool = false) {
         self.asJSON = asJSON
         self.answers = answers
+        self.isStream = isStream
         overwrites = !asJSON && isatty(2) == 1
     }
 
     func data(_ line: String) throws {
         clearProgress()
         guard Terminal.offer(line) else { throw OutputClosed() }
+        if isStream { try Terminal.requireWritten() }
     }
 
     /// A file has what was said, a terminal nothing that it would obey.
@@ -52,8 +57,13 @@ final class TerminalOutput: OperationOutput {
 
     func note(_ line: String) {
         clearProgress()
+        Self.note(line, asJSON: asJSON)
+    }
+
+    /// A line for standard error, where no progress is shown.
+    static func note(_ line: String, asJSON: Bool) {
         // One that is a document already stays what it is.
-        Terminal.error(asJSON && !line.hasPrefix("{") ? Self.logLine("notice", line).text : PrintableText.escaped(line))
+        Terminal.error(asJSON && !line.hasPrefix("{") ? logLine("notice", line).text : PrintableText.escaped(line))
     }
 
     func warn(_ problem: Problem) {

@@ -275,6 +275,66 @@ struct SettingsTests {
             ])
         #expect(Settings.usualPaths(["HOME": "/h", "XDG_CONFIG_HOME": "/x"]).last == "/x/healthrelay/config.yaml")
         #expect(Settings.usualPaths([:]).count == 1)
+        // An empty variable counts as not set.
+        _ = try Settings(environment: ["HEALTHRELAY_CONFIG": ""])
+        #expect(
+            Settings.usualPaths(["HOME": "/h", "XDG_CONFIG_HOME": ""]).last == "/h/.config/healthrelay/config.yaml")
+    }
+
+    @Test("spaces beside the commas of a list or a map are none of its entries'")
+    func spaces() throws {
+        let settings = try settings(
+            "clock: {set: 'a, b'}",
+            environment: ["HEALTHRELAY_SYNC_IGNORE": " x , y", "HEALTHRELAY_SOURCES_MAP": "m = manual, n=oura "])
+        #expect(settings.list("clock.set") == ["a", "b"] && settings.list("sync.ignore") == ["x", "y"])
+        #expect(settings.map("sources.map") == ["m": "manual", "n": "oura"])
+        #expect(refusal("", environment: ["HEALTHRELAY_SOURCES_MAP": "m= "])?.code == "config_invalid")
+    }
+
+    @Test(
+        "what is no YAML is told with its line, and without anything that stands in it",
+        arguments: [
+            ("sync: {mode: manual}\nserver: {api_key_file: hunter2\n", 3), ("log: {level: info}\n\thunter2: [\n", 2),
+            ("a: hunter2\nb: 1\nb: 2\n", 2), ("a: 1\nb: \u{7}hunter2\n", 2), ("hunter2\n", nil),
+            ("- hunter2\n", nil),
+        ] as [(String, Int?)])
+    func noYAML(_ text: String, _ line: Int?) throws {
+        let problem = try #require(refusal(text))
+        #expect(problem.code == "config_invalid" && problem.status == .configuration)
+        #expect(!problem.message.contains("hunter2") && !problem.message.contains("\n"), "\(problem.message)")
+        if let line { #expect(problem.message.contains(".yaml:\(line): "), "\(problem.message)") }
+    }
+
+    @Test("a flag's value that a setting cannot have is a wrong command line")
+    func flag() {
+        let problem = #expect(throws: Problem.self) { try settings("", flags: ["log.level": "verbose"]) }
+        #expect(problem?.code == "usage" && problem?.status == .usage)
+        #expect(problem?.message.contains("'verbose'") == true)
+    }
+
+    @Test("two entries of one person are one, unless they contradict each other: the order must not decide")
+    func twice() throws {
+        func entry(_ rest: String) -> String { "  - {client_user_id: anna, \(rest)}\n" }
+        let cuff = entry("devices: {C0:00:00:00:18:10: 1}")
+        for (first, second) in [
+            (cuff, entry("devices: {C0:00:00:00:18:11: all}, reports: {paper: letter}")),
+            (entry("reports: {paper: letter}, time_zone: Europe/Lisbon"), cuff), (cuff, cuff),
+        ] {
+            let both = try settings("users:\n" + first + second, environment: [:]).people
+            let reversed = try settings("users:\n" + second + first, environment: [:]).people
+            #expect(both.count == 1 && reversed.count == 1)
+            #expect(both.first?.shares.contains { $0.slot == 1 } == true)
+            #expect(both.first.map { Set($0.shares) } == reversed.first.map { Set($0.shares) })
+            #expect(both.first?.timeZone == reversed.first?.timeZone && both.first?.reports == reversed.first?.reports)
+        }
+        for (first, second) in [
+            ("time_zone: Europe/Lisbon", "time_zone: Europe/Berlin"),
+            ("reports: {paper: letter}", "reports: {paper: a4}"),
+        ] {
+            let problem = try #require(refusal("users:\n" + entry(first) + entry(second)))
+            #expect(problem.code == "config_invalid" && problem.status == .configuration)
+            #expect(problem.message.contains(".yaml:3: ") && problem.message.contains("anna"), "\(problem.message)")
+        }
     }
 }
 

@@ -98,6 +98,18 @@ import Testing
         #expect(check.status == 0, "\(check.output) \(check.errors)")
     }
 
+    @Test("an erasure tells of backups that cannot be looked at now")
+    func away() async throws {
+        let place = try await Place()
+        #expect(try await place.run("backup", "now").status == 0)
+        try FileManager.default.moveItem(atPath: place.directory, toPath: place.directory + ".away")
+        let forgotten = try await place.run("store", "forget", "--yes")
+        #expect(
+            forgotten.status == 0
+                && forgotten.errors.contains("backups in \(place.directory), which cannot be read now"),
+            "\(forgotten.errors)")
+    }
+
     @Test("a damaged, cut or foreign backup, and another passphrase, are named; nothing older goes for one that fails")
     func damaged() async throws {
         let place = try await Place()

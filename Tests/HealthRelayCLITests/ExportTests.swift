@@ -90,6 +90,37 @@ struct ExportTests {
         #expect(check.status == 0, "\(check.output) \(check.errors)")
     }
 
+    @Test("a passphrase may come through standard input or a FIFO; what has no end or is no text is no passphrase")
+    func pipedPassphrase() async throws {
+        let scratch = try Scratch()
+        try await fill(scratch)
+        let (pipe, file) = (scratch.url.path + "/pipe", scratch.url.path + "/b.hre")
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let exported = try await Tool.other(
+            "sh",
+            [
+                "-c",
+                "printf '%s\\n' '\(Self.passphrase)' | '\(Tool.executable.path)' store export '\(file)' "
+                    + "--passphrase-file /dev/stdin --state-dir '\(scratch.state)'",
+            ])
+        #expect(exported.status == 0, "\(exported.errors)")
+        let imported = try await Tool.other(
+            "sh",
+            [
+                "-c",
+                "printf '%s\\n' '\(Self.passphrase)' > '\(pipe)' & '\(Tool.executable.path)' store import '\(file)' "
+                    + "--passphrase-file '\(pipe)' --state-dir '\(scratch.state)2'",
+            ])
+        #expect(imported.status == 0, "\(imported.errors)")
+        #expect(try await readings(scratch.state + "2").count == 25)
+        for path in ["/dev/zero", "/nonexistent", scratch.url.path, Tool.fixture("cuff-three.btsnoop")] {
+            let refused = try await Tool.run([
+                "store", "import", file, "--passphrase-file", path, "--json", "--state-dir", scratch.state + "3",
+            ])
+            #expect(refused.status == 66 && refused.errors.contains("passphrase_unreadable"), "\(refused.errors)")
+        }
+    }
+
     @Test("a passphrase is the first line of its file, whether lines end as on Linux or on Windows")
     func lineEnds() async throws {
         let scratch = try Scratch()

@@ -26,7 +26,7 @@ import Testing
         #expect(came.allSatisfy { $0["person"] == .text("null") })
         #expect(Self.byDevice(came.map { $0.without("person") }) == Self.byDevice(expected.elements("readings")))
         #expect(
-            result.errors.split(separator: "\n").filter { $0.hasPrefix("malformed") }.count
+            result.errors.split(separator: "\n").filter { $0.contains(#""message":"malformed: "#) }.count
                 == expected.elements("malformed").count)
     }
 
@@ -49,6 +49,28 @@ import Testing
         let expected = try await stored(paths)
         #expect(expected.count > 100)
         #expect(try await stored(paths.reversed()) == expected)
+    }
+
+    @Test("everything is stored, whoever reads what is printed; with --json, what else is told is JSON lines")
+    func closedOutput() async throws {
+        let captures = ["glucose-first-delivery", "cuff-three", "glucose-oddities"].map {
+            Tool.fixture($0 + ".btsnoop")
+        }
+        func readings(_ scratch: Scratch) async throws -> [String] {
+            try await Tool.run(["query", "--format", "ndjson", "--state-dir", scratch.state]).lines.sorted()
+        }
+        let (whole, cut) = (try Scratch(), try Scratch())
+        let replayed = try await Tool.run(["replay", "--json", "--state-dir", whole.state] + captures)
+        #expect(replayed.status == 0 && replayed.errors.split(separator: "\n").allSatisfy { $0.hasPrefix("{") })
+        let shell = try await Tool.other(
+            "sh",
+            [
+                "-c", "{ '\(Tool.executable.path)' \"$@\"; echo \"status $?\" >&2; } | true", "sh", "replay",
+                "--state-dir", cut.state,
+            ] + captures)
+        #expect(shell.errors.contains("status 0"), "\(shell.errors)")
+        let (expected, stored) = (try await readings(whole), try await readings(cut))
+        #expect(expected.count > 40 && stored == expected)
     }
 
     @Test("a capture of which nothing says what its values are ends with an error that names the way out")

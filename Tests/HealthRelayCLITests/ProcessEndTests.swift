@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// How the program ends: other threads of it may still run.
@@ -17,5 +18,41 @@ import Testing
         #expect(!result.errors.contains("calling fini"))
         #expect(result.signal == nil)
         #expect(result.status == status)
+    }
+
+    @Test("a replay that a signal stops ends with 75 and keeps what it has stored; run again, it stores the rest")
+    func stoppedReplay() async throws {
+        let scratch = try Scratch()
+        let replay =
+            ["replay", "--json", "--state-dir", scratch.state] + Tool.captures.map { Tool.fixture($0 + ".btsnoop") }
+        // A pipe that nobody reads holds the replay in the middle.
+        let script = """
+            import fcntl, os, signal, struct, subprocess, sys, termios, time
+            reader, writer = os.pipe()
+            fcntl.fcntl(writer, 1031, 4096)  # F_SETPIPE_SZ
+            program = subprocess.Popen(sys.argv[1:], stdout=writer, stderr=subprocess.PIPE)
+            os.close(writer)
+            waiting = lambda: struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, bytes(4)))[0]
+            size, since = 0, time.time()
+            while program.poll() is None and time.time() - since < 1:
+                if waiting() != size or size == 0: size, since = waiting(), time.time()
+                time.sleep(0.02)
+            program.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            while os.read(reader, 65536): pass
+            errors = program.stderr.read().decode()
+            print(program.wait(), errors.splitlines()[-1:])
+            """
+        let stopped = try await Tool.other("python3", ["-c", script, Tool.executable.path] + replay)
+        #expect(stopped.output.hasPrefix("75 ") && stopped.output.contains("interrupted"), "\(stopped)")
+        func stored() async throws -> Int {
+            let query = ["query", "--limit", "10000", "--format", "ndjson", "--state-dir", scratch.state]
+            return try await Tool.run(query).lines.count
+        }
+        let some = try await stored()
+        #expect(try await Tool.run(replay).status == 0)
+        let all = try await stored()
+        #expect(some > 0 && some < all)
+        #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
     }
 }

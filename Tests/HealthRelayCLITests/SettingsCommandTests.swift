@@ -32,6 +32,10 @@ import Testing
         for (arguments, status) in [
             (["settings", "set", "sync.mode"], Int32(64)), (["settings", "set"], 64),
             (["settings", "set", "sync.mode", "never"], 64), (["settings", "set", "a.b", "c"], 64),
+            (["settings", "set", "sync.ignore", "no_such_model"], 64),
+            (["settings", "set", "consent.default", "denied", "destinations.sugar.devices", "no_such_model"], 64),
+            (["settings", "set", "sync.ignore", "accuchek_guide, omron_ble"], 0),
+            (["settings", "unset", "sync.ignore"], 0),
             (["settings", "unset", "sync.mode", "destinations.sugar"], 0),
         ] {
             let result = try await Tool.run(
@@ -45,6 +49,30 @@ import Testing
         #expect(bad.status == 78 && bad.errors.contains("settings.yaml:2: sync.mode: expected automatic or manual"))
         let check = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", ["--directory", documents.path])
         #expect(check.status == 0, "\(check.output)\(check.errors)")
+    }
+
+    @Test("a command that waited for the store leaves the secret that was typed meanwhile")
+    func waited() async throws {
+        let scratch = try Scratch()
+        #expect(try await Tool.run(["store", "stats", "--state-dir", scratch.state]).status == 0)
+        let lock = open(scratch.state + "/store.lock", O_RDWR | O_CLOEXEC)
+        try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        let waiting = try Tool.Running(
+            ["store", "stats", "--state-dir", scratch.state], environment: [:], in: scratch.url)
+        // It tries for three seconds.
+        try await Task.sleep(for: .seconds(1))
+        let secrets = scratch.state + "/secrets"
+        try FileManager.default.createDirectory(atPath: secrets, withIntermediateDirectories: false)
+        let (name, text) = (
+            "destinations.sugar.secret-0a1b2c3d", "{name: sugar, kind: nightscout, url: 'https://ns.example'"
+        )
+        try "hush\n".write(toFile: secrets + "/" + name, atomically: false, encoding: .utf8)
+        try "destinations:\n  - \(text), secret_file: \(name)}\n".write(
+            toFile: scratch.state + "/settings.yaml", atomically: false, encoding: .utf8)
+        close(lock)
+        let result = await waiting.finish()
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(FileManager.default.fileExists(atPath: secrets + "/" + name))
     }
 
     @Test("a secret is typed without being shown, and is in no output")

@@ -57,6 +57,27 @@ import Testing
         #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
     }
 
+    @Test("an age to prune by has a unit that nobody takes for another: neither minutes nor seconds by a slip")
+    func pruneAge() async throws {
+        let scratch = try Scratch()
+        for age in ["6m", "90", "0", "", "d", "10x", "1e3d", "101y", "0x10d", "nan"] {
+            let result = try await Tool.run(
+                ["store", "prune", "--older-than", age, "--json", "--state-dir", scratch.state])
+            #expect(result.status == 64, "'\(age)': \(result.errors)")
+            #expect(result.errors.contains("expected 12h, 90d, 26w or 2y"), "'\(age)': \(result.errors)")
+        }
+        for (age, seconds) in [
+            ("0s", 0), ("30s", 30), ("12h", 43_200), ("90d", 7_776_000), ("26w", 15_724_800), ("2y", 63_072_000),
+        ] {
+            let result = try await Tool.run(
+                ["store", "prune", "--older-than", age, "--json", "--state-dir", scratch.state])
+            #expect(result.status == 0, "\(age): \(result.errors)")
+            let limit = try #require(try Document(result.output)["older_than"]?.plain)
+            let before = try #require(ISO8601DateFormatter().date(from: String(limit.prefix(19)) + "Z"))
+            #expect(abs(before.timeIntervalSinceNow + Double(seconds)) < 300, "\(age): \(limit)")
+        }
+    }
+
     @Test("pages go on where they ended, and a page says that there is more")
     func pages() async throws {
         let scratch = try Scratch()

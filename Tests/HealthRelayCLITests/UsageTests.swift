@@ -35,6 +35,79 @@ import Testing
         #expect(result.status == 64, "\(arguments): \(result.errors)")
     }
 
+    @Test(
+        "a list of kinds without a kind is 64: what an unset variable becomes does not mean all",
+        arguments: [
+            ["query"], ["import", #filePath, "--dry-run"], ["destination", "redeliver", "vital"], ["sync"], ["watch"],
+        ])
+    func noKinds(_ command: [String]) async throws {
+        let scratch = try Scratch()
+        for types in ["", ",", " ", "glucose, ,weight"] {
+            let result = try await Tool.run(command + ["--types", types, "--state-dir", scratch.state, "--json"])
+            #expect(result.status == 64 && result.errors.contains("--types: expected"), "'\(types)': \(result.errors)")
+        }
+    }
+
+    @Test("a level that there is not, and a directory or a file without a name, are a wrong command line")
+    func globalFlags() async throws {
+        for arguments in [["--log-level", "verbose"], ["--state-dir", ""], ["--config", ""]] {
+            let result = try await Tool.run(["config", "show", "--json"] + arguments)
+            #expect(result.status == 64, "\(arguments): \(result.errors)")
+        }
+        let empty = [
+            "HEALTHRELAY_CONFIG": "", "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "HEALTHRELAY_STATE_DIR": "",
+        ]
+        let shown = try await Tool.run(["config", "path", "--json"], environment: empty)
+        #expect(shown.status == 0 && shown.output.contains("/nonexistent/.config/"), "\(shown.errors)")
+    }
+
+    @Test(
+        "output that cannot be written is 74 output_failed",
+        arguments: [
+            ["catalog"], ["catalog", "--markdown"], ["decode", "2a18", "130500ea070b140c1e003c005fb011"],
+            ["config", "show"],
+            ["store", "stats"], ["store", "verify"], ["id"], ["devices"], ["query"], ["summary", "body"], ["--help"],
+            ["help", "query"], ["--version"],
+            ["replay", Tool.fixture("cuff-three.btsnoop"), "--dry-run", "--time-zone", "UTC"],
+            ["replay", Tool.fixture("cuff-three.btsnoop")],
+        ])
+    func fullDisk(_ arguments: [String]) async throws {
+        let scratch = try Scratch()
+        let isHelp = ["--help", "help", "--version"].contains(arguments[0])
+        let flags = isHelp ? [] : ["--json", "--state-dir", scratch.state]
+        let shell = try await Tool.other(
+            "sh", ["-c", "'\(Tool.executable.path)' \"$@\" > /dev/full; echo $?", "sh"] + arguments + flags)
+        #expect(shell.output == "74\n", "\(shell.errors)")
+        #expect(shell.errors.contains(isHelp ? "No space left" : "output_failed"), "\(shell.errors)")
+        guard arguments == ["replay", Tool.fixture("cuff-three.btsnoop")] else { return }
+        let stored = try await Tool.run(["query", "--format", "ndjson", "--state-dir", scratch.state])
+        #expect(stored.lines.count == 3)
+    }
+
+    @Test("a pipe that does not block is waited for, and what is worse than lost output stands")
+    func slowReader() async throws {
+        let script = """
+            import fcntl, os, subprocess, sys, time
+            reader, writer = os.pipe()
+            fcntl.fcntl(writer, 1031, 4096)  # F_SETPIPE_SZ
+            os.set_blocking(writer, False)
+            program = subprocess.Popen(sys.argv[1:], stdout=writer)
+            os.close(writer)
+            time.sleep(0.5)
+            size = 0
+            while piece := os.read(reader, 1000): size += len(piece)
+            print(program.wait(), size)
+            """
+        let whole = try await Tool.run(["catalog", "--json"])
+        #expect(whole.output.utf8.count > 8192)
+        let slow = try await Tool.other("python3", ["-c", script, Tool.executable.path, "catalog", "--json"])
+        #expect(slow.output == "0 \(whole.output.utf8.count)\n", "\(slow.errors)")
+        let torn = Tool.fixture("libre/torn.hex")
+        let worse = try await Tool.other(
+            "sh", ["-c", "'\(Tool.executable.path)' libre decode '\(torn)' > /dev/full; echo $?"])
+        #expect(worse.output == "65\n", "\(worse.errors)")
+    }
+
     @Test("help shows defaults as they are typed", arguments: [["read"], ["pair"], ["watch"], ["libre", "read"]])
     func help(_ command: [String]) async throws {
         let help = try await Tool.run(command + ["--help"])

@@ -40,8 +40,15 @@ package struct BackupFolder: Sendable {
 
     /// The backups, the newest first.
     ///
-    /// - Throws: `Problem` if the directory cannot be read.
-    package func backups() throws(Problem) -> [Backup] {
+    /// - Throws: `Problem` if the directory cannot be read, or does not answer.
+    package func backups() async throws(Problem) -> [Backup] {
+        let found = try await DirectoryLook.at(setting.directory) { () -> Result<[Backup], Problem> in
+            do throws(Problem) { return .success(try listed()) } catch { return .failure(error) }
+        }
+        return try found.get()
+    }
+
+    private func listed() throws(Problem) -> [Backup] {
         guard access(setting.directory, R_OK | X_OK) == 0,
             let names = try? FileManager.default.contentsOfDirectory(atPath: setting.directory)
         else {
@@ -71,7 +78,7 @@ package struct BackupFolder: Sendable {
         of store: ReadingStore, at now: Instant, progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> Backup {
         let passphrase = try self.passphrase()
-        let known = try backups()
+        let known = try await backups()
         clearParts()
         // Of two in one second the later one is a second later.
         var time = now.flooredToSecond
@@ -116,7 +123,7 @@ package struct BackupFolder: Sendable {
         try ReadingStore.checkExport(at: path(of: name), passphrase: passphrase())
         // The same octets a moment later, unless somebody writes to them just now.
         guard let digest = try? BackupDigests.digest(ofFileAt: path(of: name)) else { return }
-        digests.keep(digest, of: name, among: (try? backups().map(\.name)) ?? [])
+        digests.keep(digest, of: name, among: (try? listed().map(\.name)) ?? [])
     }
 
     /// Whether a backup is what it was when it was made: by its digest, or by opening it where none is known.

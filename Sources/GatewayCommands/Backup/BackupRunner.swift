@@ -27,7 +27,7 @@ struct BackupRunner {
             try await show(backup, in: folder, as: "verified")
         case .list: try await list(folder)
         case .verify(let name):
-            let backups = try folder.backups()
+            let backups = try await folder.backups()
             let wanted = name.map { name in backups.first { $0.name == name } } ?? backups.first
             guard let wanted else {
                 throw Problem(
@@ -42,7 +42,7 @@ struct BackupRunner {
     }
 
     private func list(_ folder: BackupFolder) async throws {
-        let backups = try folder.backups()
+        let backups = try await folder.backups()
         let next = folder.due(after: backups, now: await gateway.clock.judgingTime())
         guard !json else {
             return try await output.data(
@@ -93,7 +93,8 @@ extension Gateway {
                 "no_backups", .configuration, "the settings name no place for backups",
                 hint: "set backup.to and backup.passphrase_file; see Documentation/storage.md")
         }
-        let (place, own) = (setting.directory.resolvingLinks, store.directory.resolvingLinks)
+        let (directory, state) = (setting.directory, store.directory)
+        let (place, own) = try await DirectoryLook.at(directory) { (directory.resolvingLinks, state.resolvingLinks) }
         guard place != own, !place.utf8.starts(with: (own + "/").utf8) else {
             throw Problem(
                 "config_invalid", .configuration,

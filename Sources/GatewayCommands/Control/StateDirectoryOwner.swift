@@ -8,7 +8,7 @@ extension StateDirectory {
     public static func owner(
         flag: String?, environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws -> ControlClient? {
-        if flag == nil, environment["HEALTHRELAY_STATE_DIR"] == nil,
+        if flag == nil, environment["HEALTHRELAY_STATE_DIR"]?.isEmpty ?? true,
             let client = try ControlClient(socket: service.socket)
         {
             return client

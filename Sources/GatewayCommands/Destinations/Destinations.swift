@@ -128,10 +128,7 @@ package struct Destinations: Sendable {
     /// A destination that the settings no longer name gets nothing more. A command that finds no settings file changes
     /// none of them: it may look at a store that a service with settings of its own delivers from.
     func heed() async throws {
-        for link in links {
-            let setting = settings.current.destination(link.name) ?? link.setting
-            try await store.setRule(rule(of: setting), of: link.name)
-        }
+        for (name, rule) in try rules() { try await store.setRule(rule, of: name) }
         // What is queued is sealed: a locked store queues nothing before its key has come back.
         guard isService || !settings.current.hasImpliedDestination, store.lockedBecause == nil else { return }
         for link in links {
@@ -150,6 +147,21 @@ package struct Destinations: Sendable {
         }
     }
 
+    /// What the store is told of each destination.
+    ///
+    /// - Throws: `Problem` as ``rule(of:)``; also for a destination that counts only after a restart, with which the gateway
+    ///   would not start.
+    func rules() throws(Problem) -> [(name: String, rule: DestinationRule)] {
+        var rules: [(name: String, rule: DestinationRule)] = []
+        for link in links {
+            rules.append((link.name, try rule(of: settings.current.destination(link.name) ?? link.setting)))
+        }
+        if hasAllLinks {
+            for destination in settings.current.destinations { _ = try rule(of: destination) }
+        }
+        return rules
+    }
+
     /// What the store is told of a destination.
     ///
     /// - Throws: `Problem` for a device that nobody can mean: what a person keeps from a destination must not get there
@@ -162,10 +174,9 @@ package struct Destinations: Sendable {
             } else if catalogue[entry] != nil {
                 models.insert(entry)
             } else {
-                throw Problem(
-                    "config_invalid", .configuration,
-                    "destinations.\(destination.name).devices: expected a device's address or a model of "
-                        + "`healthrelay catalog`, found '\(entry)'")
+                throw destination.unusable(
+                    "devices",
+                    "expected a device's address or a model of `healthrelay catalog`, found '\(entry)'")
             }
         }
         let (kinds, people) = (destination.list("kinds"), destination.list("people"))

@@ -13,7 +13,7 @@ extension Doctor {
         }
         do throws(Problem) {
             let folder = BackupFolder(setting: setting, gateway: gateway, stateDirectory: stateDirectory)
-            let backups = try folder.backups()
+            let backups = try await folder.backups()
             let now = await clock.judgingTime()
             guard let newest = backups.first(where: { $0.time <= now }) else {
                 return .bad("backup", .tryAgain, "none in \(setting.directory)", mend: mend)

@@ -34,7 +34,7 @@ public struct Doctor: Sendable {
             bluetooth.adapter, bluetooth.bus, await readerCheck(), permissionsCheck(),
             await clockCheck(), await zoneCheck(), await server,
         ] + (await destinationChecks()) + (await fleetChecks()) + [await sourceCheck(), await storeCheck()]
-            + [await backupCheck()].compactMap(\.self)
+            + [await backupCheck(), settingsCheck()].compactMap(\.self)
     }
 
     /// Prints what was found.

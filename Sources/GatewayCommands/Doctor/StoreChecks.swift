@@ -45,22 +45,36 @@ extension Doctor {
 
     /// Whether what is secret or personal can be read by its owner only.
     func permissionsCheck() -> DoctorCheck {
-        let files =
+        let account = GatewayAccount(stateDirectory: stateDirectory)
+        let own =
             ReadingStore.databaseFiles(in: stateDirectory)
             + [CertificateKeeper.fileName, AccessStore.fileName, DeviceSecretFile.name].map {
                 stateDirectory + "/" + $0
             }
-            + settings.destinations.flatMap { destination in
-                ["api_key_file", "sign_in_token_file", "token_file"].compactMap { destination[$0] }
+        var shared = 0
+        for file in own + settings.secretFiles(in: stateDirectory) {
+            var status = stat()
+            guard stat(file, &status) == 0 else { continue }
+            switch account.access(toMode: status.st_mode, owner: status.st_uid, group: status.st_gid) {
+            case .closed: continue
+            case .group: shared += 1
+            case .open:
+                return .bad(
+                    "permissions", .notPermitted, "users other than its owner may use \(file)",
+                    mend: account.closing(file, of: status.st_uid))
             }
-            + settings.storeKeyFiles(in: stateDirectory) + [settings.backup?.passphraseFile].compactMap(\.self)
-        for file in files {
-            guard isOpenToOthers(fileAt: file) else { continue }
-            return .bad(
-                "permissions", .notPermitted, "users other than its owner may use \(file)", mend: "chmod 600 \(file)")
         }
-        let root = geteuid() == 0 ? "; this runs as root, which is unnecessary" : ""
-        return .good("permissions", "only their owner can use the store and the keys\(root)")
+        var found = "only their owner can use the store and the keys"
+        if shared > 0 { found += "; the group \(account.groupName) can read \(shared) of them, which root owns" }
+        if geteuid() == 0 { found += "; this runs as root, which is unnecessary" }
+        let keys = settings.confidentialKeys
+        var status = stat()
+        guard let file = settings.file, let first = keys.first, stat(file, &status) == 0, status.st_mode & 0o004 != 0
+        else { return .good("permissions", found) }
+        let others = keys.count > 1 ? " and \(keys.count - 1) more like it" : ""
+        return .good(
+            "permissions", "\(found); every user of this machine can read \(file), which has \(first)\(others)",
+            mend: account.closingSettings(file, of: status.st_uid))
     }
 
     /// Whether the user's zone is one.

@@ -129,7 +129,9 @@ extension EnrolmentRecord {
     /// When the next renewal is tried; `nil`: never, because the certificate has ended.
     func nextRenewal(at now: Instant) -> Instant? {
         guard now < current.until else { return nil }
-        return max(current.renewsAt, renewal?.next ?? current.renewsAt)
+        // A failure in the future was noted under a clock that was ahead: to wait for it could outlast the certificate.
+        let retry = renewal.flatMap { $0.at <= now ? $0.next : nil }
+        return max(current.renewsAt, retry ?? current.renewsAt)
     }
 
     /// What a person has to know; `nil` if all is well.

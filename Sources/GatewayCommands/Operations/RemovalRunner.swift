@@ -147,9 +147,13 @@ struct RemovalRunner {
 
     /// Says where what was erased still is.
     private func tellOfBackups() async throws {
-        guard let folder = try? await gateway.backupFolder(), let count = try? folder.backups().count, count > 0 else {
-            return
+        guard let setting = gateway.settings.backup else { return }
+        guard let folder = try? await gateway.backupFolder(), let count = try? await folder.backups().count else {
+            return try await output.note(
+                "backups in \(setting.directory), which cannot be read now, may still have what was erased: delete them if it must not come back"
+            )
         }
+        guard count > 0 else { return }
         try await output.note(
             "\(count) backups in \(folder.setting.directory) still have what was erased: delete them if it must not come back"
         )

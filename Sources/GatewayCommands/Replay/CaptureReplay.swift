@@ -67,6 +67,8 @@ public struct CaptureReplay: Sendable {
                     report.incomplete.append("numbers \(gap.lowerBound) to \(gap.upperBound) are missing")
                 }
             }
+            // A stream of a task that is cancelled only ends.
+            try Task.checkCancellation()
         } catch let error as CaptureError {
             report.damage = error
         }

@@ -95,7 +95,10 @@ package struct SettingsDesk: Sendable {
         try ManagedFiles.write(draft.secrets, in: managed)
         if draft.settings.backup?.directory == managed.backups { try ManagedFiles.makeDirectory(managed.backups) }
         do {
-            let later = try await gateway.reload(draft.settings)
+            let later: [String]
+            do { later = try await gateway.reload(draft.settings) } catch let problem as Problem {
+                throw Settings.invalid(problem, managed)
+            }
             let isDurable: Bool
             do {
                 try requireUnedited(old, managed)
@@ -149,8 +152,12 @@ enum ManagedFiles {
     }
 
     /// Removes secrets that settings do not name any more.
+    ///
+    /// - Parameter settings: those in force first. Nothing is removed unless the file holds what they were read from: a secret
+    ///   that they don't know may be named there.
     static func removeStrays(_ settings: [Settings]) {
-        guard let managed = settings.first?.managed,
+        guard let managed = settings.first?.managed, let text = settings.first?.managedText,
+            (try? managed.text()) == text,
             let names = try? FileManager.default.contentsOfDirectory(atPath: managed.secrets)
         else { return }
         // Also what the administrator's file stands above now may count again.

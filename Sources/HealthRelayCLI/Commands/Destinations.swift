@@ -71,10 +71,9 @@ struct Destinations: AsyncParsableCommand {
         var types: String?
         @OptionGroup var global: GlobalOptions
         func run() async throws {
+            let kinds = try KindNames.of(types)
             try await OperationCommand.run(
-                .destination(
-                    .redeliver(name, from: from, to: to, types: types?.split(separator: ",").map(String.init) ?? [])),
-                global)
+                .destination(.redeliver(name, from: from, to: to, types: kinds)), global)
         }
     }
 }

@@ -160,9 +160,8 @@ struct HealthSync: AsyncParsableCommand {
                 """)
         @Option(
             help: ArgumentHelp(
-                "Types by the app's names, separated by commas (default: all shared).", valueName: "type"),
-            transform: { $0.split(separator: ",").map(String.init) })
-        var types: [String] = []
+                "Types by the app's names, separated by commas (default: all shared).", valueName: "type"))
+        var types: String?
         @Option(
             help: ArgumentHelp("The first instant or date (default: a week before the last).", valueName: "instant"))
         var from: String?
@@ -188,7 +187,7 @@ struct HealthSync: AsyncParsableCommand {
         func run() async throws {
             var request = SampleRequest()
             request.phone = phone.choice
-            request.types = types
+            request.types = try KindNames.of(types)
             request.from = from
             request.to = to
             request.stores = store

@@ -41,7 +41,7 @@ struct Import: AsyncParsableCommand {
         var options = ImportRun.Options()
         options.format = format
         options.person = person
-        options.kinds = try Set((types?.split(separator: ",").map(String.init) ?? []).map(ReadingKind.argument))
+        options.kinds = try Set(KindNames.of(types).map(ReadingKind.argument))
         (options.from, options.to, options.dateOrder) = (from, to, dateOrder)
         options.isDry = dryRun
         options.zone = try timeZone.map { name in

@@ -49,7 +49,7 @@ struct Watch: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let kinds = types?.split(separator: ",").map(String.init) ?? []
+        let kinds = try KindNames.of(types)
         if let subscriber {
             let watch = SubscriberWatch(
                 name: subscriber, types: types.map { _ in kinds }, person: person,

@@ -48,7 +48,7 @@ struct Query: AsyncParsableCommand {
 
     func run() async throws {
         var operation = QueryOperation()
-        operation.types = types?.split(separator: ",").map(String.init) ?? []
+        operation.types = try KindNames.of(types)
         operation.from = from
         operation.to = to
         operation.limit = limit

@@ -56,8 +56,8 @@ struct Replay: AsyncParsableCommand {
             } else {
                 try await store(replay, settings)
             }
-        for warning in report.warnings { Terminal.error("warning: \(warning)") }
-        for line in report.incomplete { Terminal.error("incomplete: \(line)") }
+        for warning in report.warnings { TerminalOutput.note("warning: \(warning)", asJSON: global.json) }
+        for line in report.incomplete { TerminalOutput.note("incomplete: \(line)", asJSON: global.json) }
         if let damage = report.damage { throw damage }
         guard report.records > 0 || !report.warnings.contains(where: \.leavesUnidentified) else {
             throw Problem(
@@ -110,7 +110,7 @@ struct Replay: AsyncParsableCommand {
             for output in outputs {
                 switch output {
                 case .reading(let reading): Self.write(reading, json: json, into: &lines)
-                case .malformed(let error, _): Terminal.error("malformed: \(error)")
+                case .malformed(let error, _): TerminalOutput.note("malformed: \(error)", asJSON: json)
                 }
             }
             Terminal.data(lines)
@@ -122,7 +122,7 @@ struct Replay: AsyncParsableCommand {
     }
 
     /// Appends a reading's line.
-    private static func write(_ reading: Reading, json: Bool, into lines: inout [UInt8]) {
+    fileprivate static func write(_ reading: Reading, json: Bool, into lines: inout [UInt8]) {
         if json {
             reading.document.write(into: &lines)
         } else {
@@ -132,27 +132,48 @@ struct Replay: AsyncParsableCommand {
     }
 
     private func store(_ replay: CaptureReplay, _ settings: Settings) async throws -> CaptureReplay.Report {
-        let gateway = try await Gateway.open(settings, state: StateDirectory(flag: global.stateDir))
-        let json = global.json
-        let window = Mutex(ReadingWindow())
-        let print = { @Sendable (readings: [Reading]) in
-            var lines: [UInt8] = []
-            for reading in readings { Self.write(reading, json: json, into: &lines) }
-            Terminal.data(lines)
-            for reading in readings {
-                guard reading.time.basis == .reception else { continue }
-                Terminal.error(
-                    "warning: a reading without any time: if its session was also read live, it is now here twice")
+        let (state, model, record) = (StateDirectory(flag: global.stateDir), model, record)
+        let stored = StoredReadings(json: global.json)
+        return try await Interruption.endingBySignal {
+            let gateway = try await Gateway.open(settings, state: state)
+            let reader = gateway.reader(model: model)
+            let result = await Result {
+                try await replay.run(with: record ? reader.recording() : reader) { event in
+                    switch event {
+                    case .stored(let outcomes): stored.take(outcomes)
+                    case .ended: stored.flush()
+                    case .began, .progress: break
+                    }
+                }
             }
+            if case .failure = result { try? await gateway.close() } else { try await gateway.close() }
+            return try result.get()
         }
-        return try await replay.run(with: reading(gateway.reader(model: model))) { event in
-            switch event {
-            case .stored(let outcomes):
-                print(window.withLock { $0.take(outcomes.compactMap(\.changedReading)) })
-                for case .malformed(let error) in outcomes { Terminal.error("malformed: \(error)") }
-            case .ended: print(window.withLock { $0.flush() })
-            case .began, .progress: break
-            }
+    }
+}
+
+/// Prints what was stored, each reading once. Everything is stored, whoever reads what is printed.
+private final class StoredReadings: Sendable {
+    private let json: Bool
+    private let window = Mutex(ReadingWindow())
+
+    init(json: Bool) { self.json = json }
+
+    func take(_ outcomes: [FrameOutcome]) {
+        print(window.withLock { $0.take(outcomes.compactMap(\.changedReading)) })
+        for case .malformed(let error) in outcomes { TerminalOutput.note("malformed: \(error)", asJSON: json) }
+    }
+
+    func flush() { print(window.withLock { $0.flush() }) }
+
+    private func print(_ readings: [Reading]) {
+        var lines: [UInt8] = []
+        for reading in readings { Replay.write(reading, json: json, into: &lines) }
+        _ = Terminal.offer(lines: lines)
+        for reading in readings where reading.time.basis == .reception {
+            TerminalOutput.note(
+                "warning: a reading without any time: if its session was also read live, it is now here twice",
+                asJSON: json)
         }
     }
 }

@@ -207,6 +207,10 @@ private enum ReportOutput {
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(1, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN {
+                Terminal.waitForRoom(1)
+                continue
+            }
             // A reader that has gone has what it wanted.
             if count < 0, errno == EPIPE { return }
             guard count > 0 else { throw failure("standard output", errno) }

@@ -86,33 +86,34 @@ struct Run: AsyncParsableCommand {
     }
 
     private static func tell(_ announcement: GatewayRunner.Announcement, json: Bool, stateDir: String?) {
+        func note(_ line: String) { TerminalOutput.note(line, asJSON: json) }
         switch announcement {
         case .page(let address, let needsLink):
-            Terminal.error("Page at \(address)  (stop with Ctrl-C)")
-            if needsLink { Terminal.error("For a link that opens it in a browser: \(linkCommand(stateDir))") }
+            note("Page at \(address)  (stop with Ctrl-C)")
+            if needsLink { note("For a link that opens it in a browser: \(linkCommand(stateDir))") }
         case .link(let link):
-            Terminal.error("Page at \(link.url)  (stop with Ctrl-C)")
-            Terminal.error("The link works once, until \(link.expiresAt). For another: \(linkCommand(stateDir))")
+            note("Page at \(link.url)  (stop with Ctrl-C)")
+            note("The link works once, until \(link.expiresAt). For another: \(linkCommand(stateDir))")
         case .unclaimed(let address):
-            Terminal.error("Page at \(address)  (stop with Ctrl-C)")
-            Terminal.error(
+            note("Page at \(address)  (stop with Ctrl-C)")
+            note(
                 "Nobody has claimed this gateway yet. For a link that begins its set-up: "
                     + linkCommand(stateDir, ["setup", "token"]))
         case .setup(let link):
-            Terminal.error("Set up this gateway at \(link.url)  (stop with Ctrl-C)")
-            Terminal.error(
+            note("Set up this gateway at \(link.url)  (stop with Ctrl-C)")
+            note(
                 "The link works once, until \(link.expiresAt). For another: \(linkCommand(stateDir, ["setup", "token"]))"
             )
-        case .notDelivering(let why): Terminal.error("Not delivering: \(why)")
-        case .bluetooth(let state): Terminal.error(state.line)
-        case .reader(let state): Terminal.error(state.line)
-        case .way(let line): if !json { Terminal.data(line) }
+        case .notDelivering(let why): note("Not delivering: \(why)")
+        case .bluetooth(let state): note(state.line)
+        case .reader(let state): note(state.line)
+        case .way(let line): if !json { Terminal.narrate(line) }
         case .settings(let settings): LogLevel.current = settings.logLevel
         case .replayed(let report):
-            for warning in report.warnings { Terminal.error("warning: \(warning)") }
-            for line in report.incomplete { Terminal.error("incomplete: \(line)") }
-            if let damage = report.damage { Terminal.error("damaged: \(damage)") }
-            Terminal.error("Read \(report.contacts) contacts from the captures; waiting for more devices.")
+            for warning in report.warnings { note("warning: \(warning)") }
+            for line in report.incomplete { note("incomplete: \(line)") }
+            if let damage = report.damage { note("damaged: \(damage)") }
+            note("Read \(report.contacts) contacts from the captures; waiting for more devices.")
         }
     }
 }

@@ -26,10 +26,18 @@ struct Store: AsyncParsableCommand {
                 Readings that were not delivered stay: those that wait, were refused or are never delivered. Reading a meter \
                 from the beginning does not bring removed readings back.
                 """)
-        @Option(help: ArgumentHelp("The minimum age: 90d, 12h.", valueName: "duration"))
-        var olderThan: AgeArgument
+        @Option(
+            help: ArgumentHelp("The minimum age: 12h, 90d, 26w or 2y.", valueName: "age"), transform: Self.age)
+        var olderThan: ErasureAge
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.prune(olderThan: olderThan.seconds)), global) }
+
+        private static func age(_ text: String) throws -> ErasureAge {
+            guard let age = ErasureAge(text) else {
+                throw ValidationError("expected 12h, 90d, 26w or 2y, found '\(text)'")
+            }
+            return age
+        }
     }
 
     struct RotateKey: AsyncParsableCommand {

@@ -166,6 +166,10 @@ private final class ExportFile: OperationOutput {
         var rest = octets[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+            if count < 0, errno == EAGAIN {
+                Terminal.waitForRoom(1)
+                continue
+            }
             guard count >= 0 || errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
             rest = rest.dropFirst(max(count, 0))
         }

@@ -40,7 +40,7 @@ struct Sync: AsyncParsableCommand {
         }
 
         func run() async throws {
-            let kinds = types?.split(separator: ",").map(String.init) ?? []
+            let kinds = try KindNames.of(types)
             try await OperationCommand.run(
                 .sync(
                     watch

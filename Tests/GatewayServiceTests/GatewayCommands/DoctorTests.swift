@@ -2,6 +2,7 @@ import EmulatedRadio
 import Foundation
 import GATTClient
 import HealthReadings
+import Logging
 import ReadingStore
 import ScriptedServer
 import Testing
@@ -171,6 +172,94 @@ import VitalSandbox
         #expect(!findings.isGood("permissions") && findings.mend("permissions")?.hasPrefix("chmod 600 ") == true)
         #expect(findings.problem?.status == .notPermitted)
         try await server.stop()
+    }
+
+    /// The check of permissions with a settings file, and the file's path.
+    private static func checked(_ text: String, mode: Int = 0o600) throws -> (check: DoctorCheck, file: String) {
+        let folder = try GatewayBench.scratch()
+        let file = folder.appendingPathComponent("config.yaml").path
+        _ = FileManager.default.createFile(
+            atPath: file, contents: Data(text.utf8), attributes: [.posixPermissions: mode])
+        let doctor = Doctor(
+            settings: try Settings(file: file, environment: [:]),
+            stateDirectory: folder.appendingPathComponent("state").path, store: .success(nil), servers: [], others: [],
+            radio: nil, clock: GatewayClock(requiresSynchronization: false, memory: .init(newestContact: { nil })),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        return (doctor.permissionsCheck(), file)
+    }
+
+    private static let fhir = #"destinations: [{name: a, kind: fhir, url: "https://a.example""#
+
+    @Test(
+        "whatever secret the settings name, others may not read it",
+        arguments: [
+            "\(fhir), token_file: SECRET}]", "\(fhir), client_id: a, private_key_file: SECRET}]",
+            #"destinations: [{name: a, kind: webhook, url: "https://a.example", secret_file: SECRET}]"#,
+            #"destinations: [{name: a, kind: nightscout, url: "https://a.example", secret_file: SECRET}]"#,
+            #"destinations: [{name: a, kind: influxdb, url: "https://a.example", password_file: SECRET}]"#,
+            #"destinations: [{name: a, kind: mqtt, url: "mqtts://a.example", private_key_file: SECRET}]"#,
+            "destinations: [{name: a, kind: fleet, hosts: [a.example], password_file: SECRET}]",
+            "cloud: {app_key_file: SECRET}", "cloud: {whoop_client_secret_file: SECRET}", "store: {key_file: SECRET}",
+            "backup: {to: /nowhere, passphrase_file: SECRET}",
+        ])
+    func secrets(settings: String) throws {
+        for mode in [0o644, 0o604, 0o620] {
+            let open = try Self.file("secret", mode: mode)
+            let check = try Self.checked(settings.replacing("SECRET", with: open)).check
+            #expect(check.status == .notPermitted && check.found.hasSuffix(open), "\(check.found)")
+            #expect(check.mend == "chmod 600 \(open)")
+        }
+        let closed = try Self.checked(settings.replacing("SECRET", with: Self.file("secret"))).check
+        #expect(closed.ok && closed.mend == nil, "\(closed.found)")
+    }
+
+    @Test(
+        "certificates are no secrets",
+        arguments: [
+            "\(fhir), ca_file: PUBLIC}]", "cloud: {ca_file: PUBLIC}",
+            "destinations: [{name: a, kind: fleet, hosts: [a], certificate_file: PUBLIC, seal_to_file: PUBLIC}]",
+        ])
+    func certificates(settings: String) throws {
+        let check = try Self.checked(settings.replacing("PUBLIC", with: Self.file("public", mode: 0o644))).check
+        #expect(check.ok && check.mend == nil, "\(check.found)")
+    }
+
+    @Test("root may let the gateway's group read a secret, and nobody else")
+    func group() throws {
+        let state = try GatewayBench.scratch().path
+        let account = GatewayAccount(stateDirectory: state)
+        func access(_ mode: mode_t, owner: uid_t, group: gid_t) -> GatewayAccount.Access {
+            account.access(toMode: 0o100000 | mode, owner: owner, group: group)
+        }
+        #expect(access(0o600, owner: 0, group: account.group) == .closed)
+        // A gateway that runs as root has no group of its own.
+        let shared: GatewayAccount.Access = account.user == 0 ? .open : .group
+        #expect(access(0o640, owner: 0, group: account.group) == shared)
+        #expect(access(0o640, owner: 0, group: account.group + 1) == .open)
+        #expect(access(0o640, owner: account.user + 1, group: account.group) == .open)
+        #expect(access(0o660, owner: 0, group: account.group) == .open)
+        #expect(access(0o644, owner: 0, group: account.group) == .open)
+        #expect(account.closing("/k", of: account.user) == "chmod 600 /k")
+        #expect(account.closing("/k", of: account.user + 1) == "chown \(account.userName) /k && chmod 600 /k")
+        #expect(
+            account.closingSettings("/c", of: account.user + 1) == "chgrp \(account.groupName) /c && chmod 640 /c")
+    }
+
+    @Test("settings with patients' numbers or a secret URL that every user can read are said, and fail nothing")
+    func openSettings() throws {
+        let secret = try Self.file("whsec_c2VjcmV0")
+        let webhook = "{name: b, kind: webhook, url: \"https://b.example/?key=1\", secret_file: \(secret)}"
+        let patients = "\(Self.fhir), patients: {white_bear: \"https://a.example/mrn|4711\"}}"
+        let (check, file) = try Self.checked("\(patients), \(webhook)]", mode: 0o644)
+        #expect(check.ok && check.mend == "chmod 600 \(file)")
+        #expect(
+            check.found.hasSuffix("can read \(file), which has destinations.a.patients and 1 more like it"),
+            "\(check.found)")
+        #expect(!check.found.contains("4711") && !check.found.contains("key=1"))
+        let alone = try Self.checked("destinations: [\(webhook)]", mode: 0o644).check
+        #expect(alone.ok && alone.found.hasSuffix("which has destinations.b.url"))
+        #expect(try Self.checked("\(patients), \(webhook)]", mode: 0o640).check.mend == nil)
+        #expect(try Self.checked("\(Self.fhir)}]", mode: 0o644).check.mend == nil)
     }
 
     @Test("a store that another process owns is 75 and names it, and everything else is still looked at")

@@ -250,6 +250,19 @@ import X509
         #expect(try await bench.gateway().renewIfDue() == false)
     }
 
+    @Test("a failure that was noted under a clock that was ahead keeps no renewal from being tried")
+    func failureInTheFuture() {
+        let from = Instant(seconds: 1_795_000_000)
+        var record = EnrolmentRecord(
+            gateway: "gw-0001", url: "https://ca.example:8491", token: "", authority: "",
+            current: .init(serial: "01", issuer: "ca", from: from, until: from.advanced(bySeconds: 90 * 86_400)))
+        let now = from.advanced(bySeconds: 70 * 86_400)
+        record.renewal = .init(code: "unreachable", message: "it broke", at: now, count: 1)
+        #expect(record.nextRenewal(at: now) == now.advanced(bySeconds: 300))
+        record.renewal?.at = now.advanced(bySeconds: 19 * 86_400)
+        #expect(record.nextRenewal(at: now) == record.current.renewsAt)
+    }
+
     @Test("a renewal that fails is told and waited out; its answer may be lost; a certificate that has ended stays so")
     func renewalFails() async throws {
         let bench = try Bench()

@@ -16,6 +16,8 @@ struct PlaceTests {
             (nil, ["STATE_DIRECTORY": "/s:/t"], "/s"), (nil, ["XDG_STATE_HOME": "/x", "HOME": "/h"], "/x/healthrelay"),
             (nil, ["HOME": "/h"], "/h/.local/state/healthrelay"), (nil, [:], "/root/.local/state/healthrelay"),
             ("/f///", [:], "/f"), ("/", [:], "/"),
+            (nil, ["HEALTHRELAY_STATE_DIR": "", "XDG_STATE_HOME": "", "HOME": "/h"], "/h/.local/state/healthrelay"),
+            (nil, ["STATE_DIRECTORY": "", "XDG_STATE_HOME": "/x"], "/x/healthrelay"),
         ] as [(String?, [String: String], String)])
     func stateDirectory(_ flag: String?, _ environment: [String: String], _ path: String) {
         #expect(StateDirectory(flag: flag, environment: environment).path == path)

@@ -1,10 +1,11 @@
 import Foundation
-import GatewayCommands
 import HealthReadings
 import LogLines
+import Logging
 import ReadingStore
 import Testing
 
+@testable import GatewayCommands
 @testable import GatewaySettings
 
 /// `settings`: changes of a running gateway's own settings.
@@ -169,7 +170,9 @@ import Testing
     func unheeded() async throws {
         let bench = try await GatewayBench(isService: true)
         let problem = try await bench.problem(.settings(.change(.init(set: ["sync.ignore": .text("no such model")]))))
-        #expect(problem.code == "config_invalid" && bench.gateway.settings.list("sync.ignore").isEmpty)
+        #expect(problem.code == "setting_invalid" && problem.status == .usage)
+        #expect(problem.message.hasPrefix("sync.ignore: expected"), "\(problem.message)")
+        #expect(bench.gateway.settings.list("sync.ignore").isEmpty)
         #expect(!FileManager.default.fileExists(atPath: Self.path(bench)))
         let elsewhere = bench.directory.appendingPathComponent("elsewhere").path
         try "".write(toFile: elsewhere, atomically: false, encoding: .utf8)
@@ -177,5 +180,105 @@ import Testing
         let linked = try await bench.problem(.settings(.change(.init(set: ["sync.backfill_days": .text("3")]))))
         #expect(linked.code == "settings_not_writable" && bench.gateway.settings["sync.backfill_days"] == "90")
         #expect(try String(contentsOfFile: elsewhere, encoding: .utf8).isEmpty)
+    }
+
+    @Test("settings that are refused leave nothing of themselves in the store: no reading goes out without consent")
+    func refusedWhole() async throws {
+        let bench = try await GatewayBench(isService: true)
+        _ = try await change(bench, .init(set: ["consent.default": .text("denied")]))
+        let digest = bench.gateway.settings.managedDigest
+        // The destination that is there, and one that would count only after a restart.
+        for name in ["vital", "clinic"] {
+            let problem = try await bench.problem(
+                .settings(
+                    .change(
+                        .init(set: [
+                            "consent.default": .text("granted"), "destinations.\(name).kind": .text("vital"),
+                            "destinations.\(name).devices": .list(["no_such_model"]),
+                        ]))))
+            #expect(problem.code == "setting_invalid" && problem.status == .usage)
+            #expect(problem.message.hasPrefix("destinations.\(name).devices: expected"), "\(problem.message)")
+            #expect(try await bench.gateway.store.consentedKinds(of: nil).isEmpty)
+            #expect(bench.gateway.settings.managedDigest == digest)
+        }
+        let text =
+            "consent: {default: granted}\ndestinations:\n  - {name: vital, kind: vital, devices: [no_such_model]}\n"
+        try text.write(toFile: Self.path(bench), atomically: false, encoding: .utf8)
+        let problem = try await bench.problem(.settings(.reload))
+        #expect(problem.code == "config_invalid" && problem.status == .configuration)
+        #expect(problem.message.contains("settings.yaml:3: destinations.vital.devices: "), "\(problem.message)")
+        #expect(try await bench.gateway.store.consentedKinds(of: nil).isEmpty)
+        #expect(bench.gateway.settings["consent.default"] == "denied")
+        try await bench.stop()
+    }
+
+    @Test("a process that waited for the store takes the settings as they are then, and leaves their secrets")
+    func waited() async throws {
+        let directory = try GatewayBench.scratch()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
+        let stale = try Settings(
+            environment: [:], flags: GatewayBench.zone, managed: ManagedSettings(stateDirectory: state.path))
+        let logger = LogLines().logger()
+        let first = try await Gateway.open(stale, state: state, logger: logger)
+        let second = Task { try await Gateway.open(stale, state: state, patience: .seconds(60), logger: logger) }
+        _ = try await SettingsDesk(first).change(
+            .init(
+                set: [
+                    "consent.default": .text("denied"), "destinations.clinic.kind": .text("vital"),
+                    "destinations.clinic.base_url": .text("http://127.0.0.1:1"),
+                ], secrets: ["destinations.clinic.api_key": "hush"]))
+        try await Task.sleep(for: .milliseconds(200))
+        try await first.close()
+        let gateway = try await second.value
+        #expect(gateway.settings["consent.default"] == "denied")
+        #expect(try await gateway.store.consentedKinds(of: nil).isEmpty)
+        let file = try #require(gateway.settings.destination("clinic")?["api_key_file"])
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "hush\n")
+        try await gateway.close()
+    }
+
+    @Test("a secret that the settings in use don't know stays while the file is another than they were read from")
+    func unknownSecret() async throws {
+        let bench = try await GatewayBench(isService: true)
+        _ = try await change(
+            bench,
+            .init(
+                set: [
+                    "destinations.clinic.kind": .text("vital"),
+                    "destinations.clinic.base_url": .text("http://127.0.0.1:1"),
+                ], secrets: ["destinations.clinic.api_key": "hush"]))
+        let secrets = bench.gateway.store.directory + "/secrets"
+        let known = try FileManager.default.contentsOfDirectory(atPath: secrets)
+        let typed = secrets + "/destinations.sugar.secret-0a1b2c3d"
+        try "hush".write(toFile: typed, atomically: false, encoding: .utf8)
+        let text = try String(contentsOfFile: Self.path(bench), encoding: .utf8)
+        try (text + "# edited\n").write(toFile: Self.path(bench), atomically: false, encoding: .utf8)
+        bench.gateway.removeStraySecrets()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: secrets).count == known.count + 1)
+        // Once they are the settings in use, it is a stray.
+        _ = try await bench.lines(.settings(.reload))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: secrets) == known)
+        try await bench.stop()
+    }
+
+    @Test("an entry that names no device and no model is told, and keeps no gateway from its meters")
+    func withoutEffect() async throws {
+        let bench = try await GatewayBench(
+            settings: ["clock.set": "C0:00:00:00:18:08, no_such_cuff", "sources.map": "no_such_meter=manual"],
+            isService: true)
+        for name in ["no_such_cuff", "no_such_meter"] {
+            #expect(bench.log.lines(from: .warning).contains { $0.contains("'\(name)', which does nothing") })
+        }
+        #expect(!bench.log.text.contains("C0:00"))
+        let output = Collected()
+        _ = try await bench.lines(.settings(.reload), output: output)
+        #expect(output.notes.filter { $0.contains("which does nothing") }.count == 2)
+        let checks = await Doctor(bench.gateway).examine()
+        let check = try #require(checks.last)
+        #expect(
+            check.name == "settings" && check.ok && check.mend != nil && check.found.contains("'no_such_cuff'"),
+            "\(check)")
+        try await bench.stop()
     }
 }
