@@ -94,8 +94,9 @@ extension ReadingStore {
     ///
     /// A part that fails, as at a reading that is damaged, keeps none of the others from being thinned.
     ///
-    /// - Parameter gone: is told of what went, part by part, also of a part that failed on its way; not of parts of which
-    ///   nothing went.
+    /// - Parameters:
+    ///   - retention: how long each part is kept.
+    ///   - gone: is told of what went, part by part, also of a part that failed on its way; not of parts of which nothing went.
     /// - Returns: the same.
     /// - Throws: what the first part failed with: ``lockedBecause`` if the key is missing;
     ///   ``StoreError/pruneKeyMissing(path:)``, ``StoreError/diskFull``.

@@ -159,7 +159,7 @@ public struct ImportedSample: Sendable, Hashable {
     /// An id is made of the weight in steps of 10 g. A scale with steps of 5 g weighs in the middle between two of them, and
     /// whether that is rounded up or down depends on the unit: 70.005 kg becomes 70.00, and 154.335 lb, as another program
     /// writes it, 70.01.
-    package var otherIDs: [ReadingID] {
+    public var otherIDs: [ReadingID] {
         guard originalID == nil, recordName == nil, case .vital(let vital) = value, vital.kind == .weight,
             let weight = vital[.weight]
         else { return [] }
