@@ -362,7 +362,7 @@ let package = Package(
             [
                 "BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "FreeStyleLibre", "ISO15693Reader",
                 "LibreReader", "ReadingDelivery", "ReadingStore", "VitalClient", "VitalDestination", "HealthReadings",
-                "TestSupport",
+                "LogLines", "TestSupport", logging,
             ]),
         tests(
             "DeviceReports",

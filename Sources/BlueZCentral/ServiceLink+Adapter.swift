@@ -18,7 +18,7 @@ extension ServiceLink {
     /// - Throws: ``RadioError``: why there is none.
     func usableAdapter(trying: Bool = true) async throws -> UsableAdapter {
         let service = try await service(trying: trying)
-        if home == nil, candidates.count > 1 { await noteBonds(service) }
+        if !homeHasBonds, candidates.count > 1 { await noteBonds(service) }
         var adapter = choose()
         if adapter.map({ isHome($0) }) != true {
             await awaitAdapter()
@@ -36,12 +36,17 @@ extension ServiceLink {
         chosen = adapter.path
         var usable = UsableAdapter(service: service, adapter: adapter)
         if !adapter.isPowered { usable = try await powering.take { try await switchOn(adapter.path, service) } }
-        home = home ?? usable.adapter.address
+        settleHome(usable.adapter)
         return usable
     }
 
     /// Why an adapter that was used can be used no longer; nil while it can.
     func fault(of usable: UsableAdapter) async -> RadioError? {
+        // An adapter that has come later may have the bonds.
+        if !homeHasBonds, candidates.count > 1, !noted.isSuperset(of: adapters.keys) {
+            await noteBonds(usable.service)
+            settleHome(usable.adapter)
+        }
         guard isRunning(usable.service) else { return .lost }
         guard let adapter = adapters[usable.adapter.path] else {
             return .noAdapter(wantedAdapter)
@@ -50,17 +55,37 @@ extension ServiceLink {
         return isSuperseded(usable) ? .lost : nil
     }
 
-    /// Whether the adapter that was used first, and is used whenever it can be, has come back in this one's place.
+    /// Whether another adapter is to be used in this one's place: the one that is used whenever it can be has come back, or
+    /// one with bonds has come and this one has none.
     func isSuperseded(_ usable: UsableAdapter) -> Bool {
-        guard let home, usable.adapter.address != home else { return false }
-        return choose()?.address == home
+        guard let adapter = choose(), adapter.path != usable.adapter.path else { return false }
+        if let home, adapter.address == home { return usable.adapter.address != home }
+        return hasBonds(adapter) && !hasBonds(usable.adapter)
     }
 
-    /// Whether the adapter that was used first is there, on or off.
+    /// Whether the adapter that is used whenever it can be is there, on or off.
     var hasHome: Bool { adapters.values.contains { isHome($0) } }
 
-    /// Whether it is the adapter that was used first; any is where none was.
-    private func isHome(_ adapter: AdapterObject) -> Bool { home == nil || adapter.address == home }
+    /// Whether it is the adapter that is used whenever it can be, or may become it.
+    private func isHome(_ adapter: AdapterObject) -> Bool {
+        guard let home else { return true }
+        return adapter.address == home || (!homeHasBonds && hasBonds(adapter))
+    }
+
+    private func hasBonds(_ adapter: AdapterObject) -> Bool {
+        bonding.contains(adapter.path) || (homeHasBonds && adapter.address == home)
+    }
+
+    /// Remembers an adapter that has bonds, or is the only one. One that was chosen among several without bonds may not be the
+    /// one that gets them.
+    private func settleHome(_ adapter: AdapterObject) {
+        guard !homeHasBonds, let address = adapter.address else { return }
+        if hasBonds(adapter) {
+            (home, homeHasBonds) = (address, true)
+        } else if home == nil, candidates.count == 1 {
+            home = address
+        }
+    }
 
     private var candidates: [AdapterObject] {
         adapters.values.filter { adapter in wantedAdapter.map { adapter.isNamed($0) } ?? true }
@@ -68,27 +93,36 @@ extension ServiceLink {
 
     private func choose() -> AdapterObject? {
         let candidates = candidates
-        let usable = candidates.filter(\.isPowered)
+        // One that is off and has the bonds is worth more than one that is on and has none.
+        let usable = candidates.filter { $0.isPowered || (hasBonds($0) && canBeSwitchedOn($0)) }
         let preferred = usable.isEmpty ? candidates : usable
-        if let home, let adapter = preferred.first(where: { $0.address == home }) { return adapter }
-        if let chosen, let adapter = preferred.first(where: { $0.path == chosen }) { return adapter }
-        func rank(_ adapter: AdapterObject) -> (Int, Int, String) {
-            (bonding.contains(adapter.path) ? 0 : 1, adapter.number, adapter.path)
+        if homeHasBonds, let adapter = preferred.first(where: { $0.address == home }) { return adapter }
+        func rank(_ adapter: AdapterObject) -> (Int, Int, Int, Int, String) {
+            (
+                hasBonds(adapter) ? (adapter.isPowered ? 0 : 1) : 2, home != nil && adapter.address == home ? 0 : 1,
+                adapter.path == chosen ? 0 : 1, adapter.number, adapter.path
+            )
         }
         return preferred.min { rank($0) < rank($1) }
     }
 
+    /// Whether an adapter that is off may be switched on: nobody has switched it off, as far as is known.
+    private func canBeSwitchedOn(_ adapter: AdapterObject) -> Bool {
+        !switchedOn.contains(adapter.path) && block(of: adapter) == nil
+    }
+
     /// Notes which of several adapters have bonds: the kernel may number them otherwise at each boot.
     private func noteBonds(_ service: Service) async {
-        var found: Set<String> = []
+        var (found, asked): (Set<String>, Set<String>) = ([], [])
         for path in adapters.keys {
-            let objects = try? await ManagedObjects.of(service.connection, .children(of: path))
-            let devices = objects?.with(BlueZName.device) ?? []
+            guard let objects = try? await ManagedObjects.of(service.connection, .children(of: path)) else { continue }
+            asked.insert(path)
+            let devices = objects.with(BlueZName.device)
             if devices.contains(where: { DeviceObject(path: $0.path, $0.properties, logger: logger).isBonded }) {
                 found.insert(path)
             }
         }
-        bonding = found
+        (bonding, noted) = (found, asked)
     }
 
     /// A service that has just begun tells its adapters one by one.

@@ -34,12 +34,17 @@ actor ServiceLink {
     let logger: Logger
     /// The adapters of the running service by their paths.
     var adapters: [String: AdapterObject] = [:]
-    /// The adapter in use; it stays in use while it can be, and the one that was used first can't.
+    /// The adapter in use; it stays in use while it can be, and ``home`` can't.
     var chosen: String?
-    /// The address of the adapter that was used first: the bonds are there, so it is used whenever it can be.
+    /// The address of the adapter that is used whenever it can be: one with bonds, or as long as none is known to have any, the
+    /// one that was used first because it was the only one.
     var home: DeviceAddress?
-    /// The adapters that had bonds when one was to be chosen among several.
+    /// Whether ``home`` was seen to have bonds: no other takes its place then.
+    var homeHasBonds = false
+    /// The adapters that had bonds when it was looked for them.
     var bonding: Set<String> = []
+    /// The adapters whose bonds were looked for.
+    var noted: Set<String> = []
     /// Adapters that have been on, or that it was tried to switch on: no second time.
     var switchedOn: Set<String> = []
     let wantedAdapter: String?
@@ -222,10 +227,12 @@ actor ServiceLink {
         case .added(let path, let properties):
             if case .unusable = state { return await load(connection) }
             adapters[path] = AdapterObject(path: path, properties, logger: logger)
+            forgetBonds(of: path)
             switchedOn.remove(path)
             noteSwitchedOn()
         case .removed(let path):
             adapters[path] = nil
+            forgetBonds(of: path)
             switchedOn.remove(path)
         case .changed(let path, let change):
             adapters[path]?.apply(change, logger: logger)
@@ -259,11 +266,11 @@ actor ServiceLink {
     }
 
     /// Whether a service that could not be looked at may answer later without telling so. One that is not there tells when
-    /// it comes.
+    /// it comes, and what is forbidden stays so until somebody changes that.
     private static func mayPass(_ error: DBusError) -> Bool {
         switch error {
         case .timedOut, .unexpectedReply: true
-        case .remote: RemoteError(error)?.isWithoutService == false
+        case .remote: RemoteError(error).map { !$0.isWithoutService && !$0.isDenied } ?? false
         case .cannotConnect, .disconnected, .cancelled, .invalidArgument: false
         }
     }
@@ -295,6 +302,12 @@ actor ServiceLink {
         become(.running(Service(connection: connection, owner: owner, incarnation: incarnations)))
     }
 
+    /// Another adapter may get the path.
+    private func forgetBonds(of path: String) {
+        bonding.remove(path)
+        noted.remove(path)
+    }
+
     private func noteSwitchedOn() {
         for adapter in adapters.values where adapter.isPowered { switchedOn.insert(adapter.path) }
     }
@@ -302,7 +315,7 @@ actor ServiceLink {
     private func become(_ new: State) {
         guard !isClosed else { return }
         if case .unusable(let error) = new {
-            adapters = [:]
+            (adapters, bonding, noted) = ([:], [], [])
             if case .unusable(error) = state { return }
         }
         state = new

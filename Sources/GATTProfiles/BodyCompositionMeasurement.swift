@@ -92,9 +92,11 @@ public struct BodyCompositionMeasurement: CharacteristicCoding {
     ///
     /// Many scales send both with the weight alone.
     ///
-    /// - Parameter weight: a weight that was sent beside it.
+    /// - Parameters:
+    ///   - weight: a weight that was sent beside it.
+    ///   - takingTime: whether it also takes the weight's time, or the user alone because the scale's clock was never set.
     /// - Returns: the measurement; `nil` if the weight is of another weighing, because it has another time, user or weight.
-    public func completed(by weight: WeightMeasurement) -> BodyCompositionMeasurement? {
+    public func completed(by weight: WeightMeasurement, takingTime: Bool = true) -> BodyCompositionMeasurement? {
         func agree<Value: Equatable>(_ ours: Value?, _ theirs: Value?) -> Bool {
             ours == nil || theirs == nil || ours == theirs
         }
@@ -102,7 +104,7 @@ public struct BodyCompositionMeasurement: CharacteristicCoding {
         guard agree(timeStamp, weight.timeStamp), agree(userID, weight.userID), agree(ownWeight, weight.rawWeight)
         else { return nil }
         var whole = self
-        whole.timeStamp = timeStamp ?? weight.timeStamp
+        if takingTime { whole.timeStamp = timeStamp ?? weight.timeStamp }
         whole.userID = userID ?? weight.userID
         return whole
     }

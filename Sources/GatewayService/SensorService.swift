@@ -102,8 +102,12 @@ struct SensorService: Service {
         misses: inout Int, ready: () -> Void, tell: (SensorReaderState) -> Void
     ) async -> ISO15693Error? {
         do {
-            if let fault = await desk.readerFault() { return fault }
-            ready()
+            if let fault = await desk.readerFault() {
+                // A sensor at the edge of the field answers wrongly at times. That says nothing of the reader.
+                guard fault.mayBeTheSensors else { return fault }
+            } else {
+                ready()
+            }
             let begin = ContinuousClock.now
             _ = try await desk.reader.waitForTag()
             if ContinuousClock.now - begin > Self.absence { misses = 0 }
@@ -158,6 +162,14 @@ struct SensorService: Service {
 }
 
 extension ISO15693Error {
+    /// Whether a sensor that is hard to read brings it.
+    fileprivate var mayBeTheSensors: Bool {
+        switch self {
+        case .tagSilent, .badCRC, .malformedAnswer: true
+        default: false
+        }
+    }
+
     /// Whether it is the reader that cannot be used, whatever is at it.
     fileprivate var concernsTheReader: Bool {
         switch self {

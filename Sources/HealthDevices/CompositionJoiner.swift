@@ -8,13 +8,13 @@ import HealthReadings
 ///
 /// Values are stored as they come, and what they are together beside the last of them.
 ///
-/// Nothing in a composition says which weight is its own. What comes first in a contact tells in which order the scale
-/// sends them: if that is a weight, a composition belongs to the weight directly in front of it; if it is a composition,
-/// to the weight directly behind it. The order is unclear where two weights come side by side, or two compositions that
-/// should each have a weight behind them: a scale may send all that it keeps of one kind, then all of the other, and a
-/// weighing in socks has no composition. These compositions and all that follow in the contact stay as they came. So does a
-/// composition that says another user or weight than its weight, and one that has a time of its own: its identity is made
-/// of that and of the user that it says.
+/// Nothing in a composition says which weight is its own, and scales differ in which of both they send first. So a composition
+/// without a time waits for the end of the contact, and is joined only if weights and compositions came in pairs all
+/// through it: each weight in front of its composition, or each behind it. Anything else leaves open whose a composition is: a
+/// weighing in socks has no composition, and a scale may send all that it keeps of one kind, then all of the other. All
+/// compositions of the contact then stay as they came. So they do if one of them says another user, time or weight than
+/// the weight of its pair. A composition that has a time of its own takes nothing from its weight: its identity is
+/// made of that time and of the user that it says.
 struct CompositionJoiner: Sendable {
     /// A composition, or the first packet of one.
     struct Composition: Sendable, Hashable {
@@ -22,15 +22,6 @@ struct CompositionJoiner: Sendable {
         let receivedAt: Instant
         /// Its place among the compositions of the contact.
         let ordinal: Int
-
-        fileprivate var isLacking: Bool { measurement.timeStamp == nil }
-
-        fileprivate func completed(by weight: WeightMeasurement) -> Composition {
-            guard isLacking else { return self }
-            var composition = self
-            composition.measurement = measurement.completed(by: weight) ?? measurement
-            return composition
-        }
     }
 
     /// What follows from a value.
@@ -43,30 +34,50 @@ struct CompositionJoiner: Sendable {
         var whole: [Composition] = []
     }
 
-    private enum Order { case unknown, weightFirst, compositionFirst, unclear }
+    /// A value of the contact.
+    private enum Step {
+        case weight(WeightMeasurement)
+        /// Its place in ``compositions``.
+        case composition(Int)
+    }
 
-    private var order: Order
+    /// How long before its reception a weight can have been made, in seconds: 366 days. Scales keep some dozen weighings of each
+    /// user. A time further back is what a clock shows that was never set.
+    private static let longestKept: Int64 = 366 * 86_400
+    /// How far a clock on the wall may be ahead of the reception in UTC, in seconds: 26 hours, as far as two places lie apart.
+    private static let furthestAhead: Int64 = 26 * 3600
+
+    private let hasWeights: Bool
     private var count = 0
-    /// The weight that came last, as long as no composition has come behind it.
-    private var weight: WeightMeasurement?
-    /// A composition that waits for its weight, and for the value behind that: a second weight makes the order unclear.
-    private var waiting: Composition?
-    /// A first packet that waits for its second one.
-    private var begun: Composition?
+    private var compositions: [Composition] = []
+    private var course: [Step] = []
+    /// The places of the compositions that wait for a packet or for the end of the contact.
+    private var waiting: Set<Int> = []
+    /// Those of them that have begun to wait, or grown, since ``takeOpen()``.
+    private var grown: Set<Int> = []
+    /// The place of a first packet that waits for its second one.
+    private var begun: Int?
     /// That first packet as it came, and the second packet that came last.
     private var first: BodyCompositionMeasurement?
     private var second: BodyCompositionMeasurement?
 
     /// - Parameter hasWeights: whether the scale has weights to wait for.
-    init(hasWeights: Bool = false) { order = hasWeights ? .unknown : .unclear }
+    init(hasWeights: Bool = false) { self.hasWeights = hasWeights }
 
-    /// The compositions that wait for a packet or a weight, as far as they have come.
-    var open: [Composition] { [waiting, begun].compactMap(\.self) }
+    /// The compositions that have begun to wait since this was last called, or have grown while they wait, as far as they
+    /// have come.
+    mutating func takeOpen() -> [Composition] {
+        defer { grown = [] }
+        return grown.sorted().map { compositions[$0] }
+    }
 
     /// Takes the next value of the contact.
     mutating func take(_ value: CharacteristicValue) -> Taken {
-        if value.uuid == WeightMeasurement.uuid, let weight = try? WeightMeasurement(decoding: value.octets) {
-            return Taken(whole: take(weight))
+        if hasWeights, value.uuid == WeightMeasurement.uuid,
+            let weight = try? WeightMeasurement(decoding: value.octets)
+        {
+            course.append(.weight(weight))
+            return Taken()
         }
         guard value.uuid == BodyCompositionMeasurement.uuid else { return Taken() }
         guard let measurement = try? BodyCompositionMeasurement(decoding: value.octets) else {
@@ -77,82 +88,99 @@ struct CompositionJoiner: Sendable {
 
     /// Ends the contact.
     ///
-    /// - Returns: the compositions that waited, each with its weight if that came.
-    mutating func finish() -> [Composition] { letGo().sorted { $0.ordinal < $1.ordinal } }
-
-    /// Lets go of the compositions that wait, each with its weight if that came.
-    private mutating func letGo() -> [Composition] {
-        defer { (waiting, begun) = (nil, nil) }
-        guard order == .compositionFirst, let weight else { return open }
-        return open.map { $0.completed(by: weight) }
+    /// - Parameter clockIsKnown: whether the scale's clock was read: what it shows is then compared, however far it is off.
+    /// - Returns: the compositions that waited, each with its weight if that is known.
+    mutating func finish(clockIsKnown: Bool) -> [Composition] {
+        defer { (waiting, grown, begun, course) = ([], [], nil, []) }
+        let weights = weights()
+        return waiting.sorted().map { place in
+            var composition = compositions[place]
+            guard composition.measurement.timeStamp == nil, let weight = weights[place] else { return composition }
+            let hasTime = clockIsKnown || Self.canBe(weight.timeStamp, at: composition.receivedAt)
+            composition.measurement =
+                composition.measurement.completed(by: weight, takingTime: hasTime) ?? composition.measurement
+            return composition
+        }
     }
 
-    private mutating func take(_ weight: WeightMeasurement) -> [Composition] {
-        if order == .unknown { order = .weightFirst }
-        // The same weight may come again.
-        guard order != .unclear, weight != self.weight else { return [] }
-        guard self.weight == nil else { return becomeUnclear() }
-        self.weight = weight
-        return []
+    /// Whether a weight can have been made when an unread clock says, as far as its reception tells.
+    private static func canBe(_ time: DateTime?, at reception: Instant) -> Bool {
+        guard let shown = time?.wallTime?.secondsSinceEpoch else { return false }
+        return shown >= max(TimeResolution.earliest.seconds, reception.seconds - longestKept)
+            && shown <= reception.seconds + furthestAhead
     }
 
-    /// Joins no more compositions with weights in this contact.
-    ///
-    /// - Returns: the composition that waited for its weight, as it came.
-    private mutating func becomeUnclear() -> [Composition] {
-        defer { (weight, waiting) = (nil, nil) }
-        order = .unclear
-        return [waiting].compactMap(\.self)
+    /// The weight of each composition; none if what came does not tell, or contradicts it.
+    private func weights() -> [Int: WeightMeasurement] {
+        // A value that comes again is one value.
+        var runs: [(weight: WeightMeasurement?, compositions: [Int])] = []
+        for step in course {
+            switch step {
+            case .weight(let weight):
+                if runs.last?.weight == weight { continue }
+                guard runs.last?.weight == nil else { return [:] }
+                runs.append((weight, []))
+            case .composition(let place):
+                guard let other = runs.last?.compositions.last else {
+                    runs.append((nil, [place]))
+                    continue
+                }
+                guard compositions[other].measurement == compositions[place].measurement else { return [:] }
+                runs[runs.count - 1].compositions.append(place)
+            }
+        }
+        guard runs.count.isMultiple(of: 2) else { return [:] }
+        var weights: [Int: WeightMeasurement] = [:]
+        for pair in stride(from: 0, to: runs.count, by: 2) {
+            guard let weight = runs[pair].weight ?? runs[pair + 1].weight else { return [:] }
+            for place in runs[pair].compositions + runs[pair + 1].compositions {
+                guard compositions[place].measurement.completed(by: weight) != nil else { return [:] }
+                weights[place] = weight
+            }
+        }
+        return weights
     }
 
     private mutating func take(_ measurement: BodyCompositionMeasurement, receivedAt: Instant) -> Taken {
-        if var composition = begun, let whole = composition.measurement.joined(with: measurement) {
-            composition.measurement = whole
+        if let place = begun, let whole = compositions[place].measurement.joined(with: measurement) {
+            compositions[place].measurement = whole
             (begun, first, second) = (nil, nil, measurement)
-            return Taken(isPart: true, whole: settle(composition))
+            return Taken(isPart: true, whole: settle(place))
         }
         // A packet that comes again.
         if measurement.goesOn, measurement == first || measurement == second { return Taken(isPart: true) }
-        var composition = Composition(measurement: measurement, receivedAt: receivedAt, ordinal: nextOrdinal())
-        var taken = Taken(whole: begin(&composition))
+        let place = compositions.count
+        compositions.append(Composition(measurement: measurement, receivedAt: receivedAt, ordinal: nextOrdinal()))
+        course.append(.composition(place))
+        var taken = Taken()
         if measurement.goesOn {
             // The second packet of the one before did not come.
-            if let alone = begun { taken.whole += settle(alone) }
-            (begun, first) = (composition, measurement)
+            if let alone = begun { taken.whole = settle(alone) }
+            (begun, first) = (place, measurement)
+            wait(place)
             taken.isPart = true
-            return taken
-        }
-        let settled = settle(composition)
-        if settled.isEmpty || composition.measurement != measurement {
+        } else if settle(place).isEmpty {
             taken.isPart = true
-            taken.whole += settled
         } else {
-            taken.ordinal = composition.ordinal
+            taken.ordinal = compositions[place].ordinal
         }
         return taken
     }
 
-    /// Completes a composition that begins, or the one before it, if its weight has come.
-    ///
-    /// - Returns: the compositions that wait for nothing any more.
-    private mutating func begin(_ composition: inout Composition) -> [Composition] {
-        defer { weight = nil }
-        switch order {
-        case .unknown: order = .compositionFirst
-        case .weightFirst: if let weight { composition = composition.completed(by: weight) }
-        case .compositionFirst:
-            if weight != nil { return letGo() }
-            if waiting != nil || begun != nil { return becomeUnclear() }
-        case .unclear: break
+    /// Lets go of a composition whose packets have come, unless it waits for the end of the contact.
+    private mutating func settle(_ place: Int) -> [Composition] {
+        guard hasWeights, compositions[place].measurement.timeStamp == nil else {
+            waiting.remove(place)
+            grown.remove(place)
+            return [compositions[place]]
         }
+        wait(place)
         return []
     }
 
-    /// Lets go of a composition whose packets have come, unless it waits for its weight.
-    private mutating func settle(_ composition: Composition) -> [Composition] {
-        guard order == .compositionFirst, composition.isLacking else { return [composition] }
-        waiting = composition
-        return []
+    private mutating func wait(_ place: Int) {
+        waiting.insert(place)
+        grown.insert(place)
     }
 
     private mutating func nextOrdinal() -> Int {

@@ -28,6 +28,7 @@ public struct DevicesManager: Sendable {
     let changes = ManagerChanges()
     let heardMeasurements = HeardMeasurements()
     let faultBoard = FaultBoard()
+    private let heldElsewhere = ToldDevices()
     private let provider: @Sendable (DeviceModel) -> String
 
     /// Makes a manager. Nothing is asked of the radio yet.
@@ -131,11 +132,20 @@ public struct DevicesManager: Sendable {
             if let address = device.device.address ?? device.addresses.first { paired.insert(address) }
         }
         let missing = known.filter { $0.state.isPaired && paired.isDisjoint(with: $0.addresses) }
+        heldElsewhere.keep(only: Set(missing.flatMap(\.addresses)))
         guard !missing.isEmpty else { return paired }
         // A bond that another adapter has is not gone. One that was pulled out may come back with its own.
         let elsewhere = try await radio.bondedElsewhere(among: Set(missing.flatMap(\.addresses)))
-        for device in missing where elsewhere.isDisjoint(with: device.addresses) {
-            try await pairings.notePairing(of: device.device, as: .unpaired)
+        for device in missing {
+            if elsewhere.isDisjoint(with: device.addresses) {
+                try await pairings.notePairing(of: device.device, as: .unpaired)
+            } else if heldElsewhere.insert(device.addresses) {
+                logger.warning(
+                    """
+                    a paired device is bonded with another Bluetooth adapter than the one in use, and isn't read. Use \
+                    that adapter, or pair the device again
+                    """, metadata: ["model": "\(device.device.model ?? "unknown")"])
+            }
         }
         return paired
     }

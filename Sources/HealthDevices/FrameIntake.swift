@@ -34,8 +34,6 @@ struct FrameIntake: Sendable {
     private var session: ContinuousGlucoseSession?
     private var joiner = HealthObservationJoiner()
     private var compositions: CompositionJoiner
-    /// The compositions that were kept while they wait.
-    private var kept: Set<CompositionJoiner.Composition> = []
     /// Octets that were told to be malformed. They may come again, or be read as two kinds, and are told once.
     private var told: Set<[UInt8]> = []
     /// How many equal values the device has recalled.
@@ -115,10 +113,12 @@ struct FrameIntake: Sendable {
             let own: FrameFormat = recalled != nil ? .recalledValue : taken.isPart ? .bodyCompositionPart : format
             // What came before it stands in front of it.
             if !taken.isPart { frames += whole }
+            // A recalled value counts among those that were measured just now: it has been one of them for earlier versions,
+            // and what comes behind it keeps its number.
+            let ordinal = taken.ordinal ?? nextOrdinal(of: taken.isPart ? own : format)
             frames.append(
                 Frame(
-                    format: own, payload: recalled ?? value.octets, receivedAt: value.receivedAt,
-                    ordinal: taken.ordinal ?? nextOrdinal(of: own)))
+                    format: own, payload: recalled ?? value.octets, receivedAt: value.receivedAt, ordinal: ordinal))
             if taken.isPart { frames += whole }
             for each in whole where isOther(each.payload) { came += 1 }
             guard isRecord, !taken.isPart else { continue }
@@ -266,17 +266,17 @@ struct FrameIntake: Sendable {
     }
 
     /// Has what has come of a composition read when the journal is opened again, should the program end while the
-    /// composition waits for its second packet or its weight.
+    /// composition waits for its second packet or for the end of the contact.
     private mutating func keepOpenCompositions() async throws {
-        for open in compositions.open where kept.insert(open).inserted {
+        for open in compositions.takeOpen() {
             let (journal, contact, frame) = (journal, contact, Self.frame(of: open))
             try await shieldedFromCancellation { try await journal.keep(frame, of: contact) }
         }
     }
 
-    /// Makes the compositions durable whose second packets or weights did not come.
+    /// Makes the compositions durable that have waited for a second packet, or for the end of the contact.
     private mutating func finishCompositions() async throws {
-        let frames = compositions.finish().map(Self.frame)
+        let frames = compositions.finish(clockIsKnown: contact.clock != nil).map(Self.frame)
         try await store(frames, records: frames.count)
     }
 

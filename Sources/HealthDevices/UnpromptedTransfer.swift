@@ -45,31 +45,45 @@ struct UnpromptedTransfer: RecordTransfer {
         }
         try await prepare()
         var stored: RecordAccessProcedure?
+        // Whether what comes was asked for, and not measured just now.
+        var isSending = false
         do {
             let all = wanted + (storedRecords.map { [$0] } ?? []) + starts.map(\.controlPoint)
             try await peripheral.whileNotifying(all, optional: all.map(\.uuid), whenRefused: note) {
                 try await takeBeforeAsking(into: &intake)
                 stored = try await askForStored()
+                isSending = stored != nil
                 try await start()
+                var waited = Duration.zero
                 while true {
                     try Task.checkCancellation()
                     // Before the first record cuff pressures may come for as long as a measurement takes.
-                    let patience = intake.received == 0 ? Self.firstRecord : gap
-                    guard case .values(let values) = try await peripheral.nextValues(within: patience) else { return }
+                    let patience = intake.received == 0 ? Self.firstRecord - waited : gap
+                    let burst = try await peripheral.nextValues(
+                        within: isSending ? min(patience, Self.patientGap) : patience)
+                    if case .silence = burst, isSending, patience > Self.patientGap {
+                        // It was asked and sends nothing, not even an answer. What comes now was measured just now.
+                        isSending = false
+                        waited += Self.patientGap
+                        continue
+                    }
+                    guard case .values(let values) = burst else { return }
                     var asked = 0
                     for value in values {
-                        if value.uuid == GlucoseTransfer.controlPoint { _ = stored?.received(value.octets) }
-                        guard Self.isSending(stored) else { break }
-                        asked += 1
+                        if value.uuid == GlucoseTransfer.controlPoint {
+                            _ = stored?.received(value.octets)
+                            if stored?.outcome != nil { isSending = false }
+                        }
+                        if isSending { asked += 1 }
                     }
                     try await intake.take(values, of: streams, asked: asked)
                 }
             }
         } catch {
-            try? await intake.takeWhatHasCome(from: peripheral, of: streams, wasAskedFor: Self.isSending(stored))
+            try? await intake.takeWhatHasCome(from: peripheral, of: streams, wasAskedFor: isSending)
             throw error
         }
-        try await intake.takeWhatHasCome(from: peripheral, of: streams, wasAskedFor: Self.isSending(stored))
+        try await intake.takeWhatHasCome(from: peripheral, of: streams, wasAskedFor: isSending)
         // The records of one service were refused; those of the others have come.
         if let refusal { throw refusal }
         if case .failed(let failure)? = stored?.outcome { throw TransferError(failure, received: intake.received) }
@@ -110,11 +124,6 @@ struct UnpromptedTransfer: RecordTransfer {
                 // What another of its services sends comes all the same.
             }
         }
-    }
-
-    /// Whether a device has not said yet that it has sent the stored records that it was asked for.
-    private static func isSending(_ procedure: RecordAccessProcedure?) -> Bool {
-        procedure.map { $0.outcome == nil } ?? false
     }
 
     /// Takes what an oximeter has sent since its records were enabled: it was measured just now, and not asked for.

@@ -53,7 +53,11 @@ extension Journal {
 
     /// The same record under an id it got earlier: reading an old memory or an old capture again brings nothing.
     private func elsewhere(_ record: Record, _ frame: Frame) throws -> Match? {
-        if let found = try underEarlierID(record, as: record, frame) ?? beforeItsWeight(record, frame) { return found }
+        if let found = try underEarlierID(record, as: record, frame) ?? beforeItsWeight(record, frame)
+            ?? beforeRecall(record, frame)
+        {
+            return found
+        }
         guard contact.description.model != nil, case .record(let plain) = decoder.decode(frame, model: nil),
             identity(of: plain, frame, epoch: epoch, clash: 0) != identity(of: record, frame, epoch: epoch, clash: 0)
         else { return nil }
@@ -65,6 +69,15 @@ extension Journal {
         guard record.value.kind == .bodyComposition, record.baseTime != nil else { return nil }
         var plain = record
         plain.baseTime = nil
+        return try found(plain, as: record, frame, epoch: epoch, of: contact.identity)
+            ?? underEarlierID(plain, as: record, frame)
+    }
+
+    /// The same record from before a device was known to have recalled it: it was known by its contact then.
+    private func beforeRecall(_ record: Record, _ frame: Frame) throws -> Match? {
+        guard record.occurrence != nil, record.sequence == nil else { return nil }
+        var plain = record
+        (plain.baseTime, plain.occurrence) = (nil, nil)
         return try found(plain, as: record, frame, epoch: epoch, of: contact.identity)
             ?? underEarlierID(plain, as: record, frame)
     }

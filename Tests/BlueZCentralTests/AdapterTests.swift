@@ -167,10 +167,16 @@ struct AdapterTests {
     @Test("A policy that forbids Bluetooth is told as such")
     func tellsForbidden() async throws {
         let bench = try await Bench()
+        let calls = Counter()
         await bench.daemon.on("ObjectManager.GetManagedObjects") { _, _ in
+            _ = calls.next()
             throw DBusError.remote(name: "org.freedesktop.DBus.Error.AccessDenied", message: "Rejected send message")
         }
         await #expect(throws: RadioError.notPermitted("Rejected send message")) { _ = try await bench.radio.bonds() }
+        // It does not pass by itself.
+        let count = calls.next()
+        try await Task.sleep(for: RadioLimits.test.look * 4)
+        #expect(calls.next() == count + 1)
     }
 
     @Test("The adapter is the one that is named, by name or address, else the first that is on")
@@ -259,6 +265,42 @@ struct AdapterTests {
         #expect(try await name() == "hci0")
         #expect(try await bench.radio.bonds().map(\.address) == [elsewhere])
         #expect(try await bench.radio.bondedElsewhere(among: [Bench.meter, elsewhere]) == [Bench.meter])
+    }
+
+    private static let otherAddress = DeviceAddress(bits: 0xAABB_CC00_0002, kind: .public)
+
+    @Test("promise 10: an adapter with bonds that is off is switched on, and used before one that is on without bonds")
+    func prefersBondsToPower() async throws {
+        let bench = try await Bench()
+        try await bench.daemon.addAdapter(
+            Self.otherAdapter, powered: false, ["Address": .string("AA:BB:CC:00:00:02")])
+        _ = try await bench.daemon.addDevice(
+            "C0:00:00:00:18:08", near: Self.otherAdapter, ["Bonded": .bool(true), "Paired": .bool(true)])
+        let link = bench.radio.context.link
+        #expect(try await link.usableAdapter().adapter.name == "hci1")
+        #expect(await bench.daemon.count("hci1 Properties.Set") == 1)
+        #expect(await link.home == Self.otherAddress)
+        // Whoever switches it off afterwards means it.
+        try await bench.daemon.change(Self.otherAdapter, "org.bluez.Adapter1", ["Powered": .bool(false)])
+        try await until { await link.adapters[Self.otherAdapter]?.isPowered == false }
+        #expect(try await link.usableAdapter().adapter.name == "hci0")
+        #expect(await link.home == Self.otherAddress)
+    }
+
+    @Test("promise 10: an adapter with bonds that comes later takes the place of one without, by all who listen")
+    func changesToBonds() async throws {
+        let bench = try await Bench()
+        let (daemon, radio) = (bench.daemon, bench.radio)
+        #expect(try await radio.bonds() == [])
+        let search = Task { for try await _ in radio.peripherals([Bench.meter]) {} }
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        _ = try await daemon.addDevice(
+            "C0:00:00:00:18:08", near: Self.otherAdapter, ["Bonded": .bool(true), "Paired": .bool(true)])
+        try await Self.addOtherAdapter(to: daemon)
+        await #expect(throws: RadioError.lost) { try await search.value }
+        #expect(try await radio.bonds().map(\.address) == [Bench.meter])
+        #expect(await radio.context.link.home == Self.otherAddress)
+        #expect(try await radio.bondedElsewhere(among: [Bench.meter]) == [])
     }
 
     @Test("promise 10: a service that does not answer at first is looked at again, though nobody asks")

@@ -18,10 +18,13 @@ public struct EmulatedTag: Sendable {
     public var damagedBlocks: Set<Int> = []
     /// Blocks it refuses, with its error code.
     public var refusedBlocks: [Int: UInt8] = [:]
+    /// Its answers to inventories come with a wrong CRC, but for each third one.
+    public var damagesInventories = false
     /// It is taken away after so many answers.
     public var leavesAfter: Int?
 
     private var answers = 0
+    private var inventories = 0
 
     /// A tag that answers everything.
     public init(
@@ -41,6 +44,10 @@ public struct EmulatedTag: Sendable {
         answers += 1
         var crc = ISO15693CRC.octets(of: answer)
         if let blocks = blocks(of: frame), blocks.contains(where: damagedBlocks.contains) { crc[0] ^= 0x55 }
+        if frame[0] & 0x04 != 0 {
+            inventories += 1
+            if damagesInventories, !inventories.isMultiple(of: 3) { crc[0] ^= 0x55 }
+        }
         return answer + crc
     }
 

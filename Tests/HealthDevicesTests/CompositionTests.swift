@@ -166,19 +166,27 @@ import Testing
             ([Self.fat(225), Self.fat(300), early, late], [one(225), one(300)]),
             ([Self.fat(225), Self.fat(300), early, Self.fat(310), late], [one(225), one(300), one(310)]),
             // One more than there are weights.
-            ([early, Self.fat(225), Self.fat(300)], [one(225, minute: 15, user: 2), one(300)]),
+            ([early, Self.fat(225), Self.fat(300)], [one(225), one(300)]),
+            // One less: a weighing in socks stands in front of those of a scale that sends the composition first, or behind
+            // those of one that sends the weight first.
+            ([early, Self.fat(225), late], [one(225)]),
+            ([early, Self.fat(225), late, Self.fat(300), early], [one(225), one(300)]),
             // Two weights: in socks there is no composition, and a scale may send all that it keeps of one kind first.
             ([early, late, Self.fat(225)], [one(225)]), ([Self.fat(225), early, late], [one(225)]),
             ([early, late, Self.fat(225), Self.fat(300)], [one(225), one(300)]),
-            ([early, Self.fat(225), late, early, Self.fat(300)], [one(225, minute: 15, user: 2), one(300)]),
+            ([early, Self.fat(225), late, early, Self.fat(300)], [one(225), one(300)]),
             (
                 [Self.fat(225), early, Self.fat(300), late, early, Self.fat(310), late],
-                [one(225, minute: 15, user: 2), one(300), one(310)]
+                [one(225), one(300), one(310)]
             ),
             // Another user's, another time's, another weight's.
             ([early, Self.fat(225, user: 3)], [one(225, user: 3)]),
             ([Self.fat(225, minute: 16), early], [one(225, minute: 16)]),
             ([early, Self.fat(225, weight: 15_001)], [one(225)]),
+            // The pairs may be others then.
+            ([early, Self.fat(225), late, Self.fat(300, user: 3)], [one(225), one(300, user: 3)]),
+            // A composition that comes again is one composition.
+            ([Self.fat(225), Self.fat(225), early], [one(225, minute: 15, user: 2)]),
             ([early, Self.fat(225, user: 2)], [one(225, minute: 15, user: 2)]),
             // Its identity is made of its own time and of the user that it says.
             ([early, Self.fat(225, minute: 15)], [one(225, minute: 15)]),
@@ -189,6 +197,27 @@ import Testing
             #expect(try await bench.read() == ContactSummary(isComplete: true, received: sent.count))
             #expect(found(bench.store.records) == expected, "\(sent)")
         }
+    }
+
+    @Test(
+        "promise 7: a composition takes the user of its weight, but no time by a clock that was never set",
+        arguments: [(2000, 1), (2015, 1), (2026, 12)] as [(UInt16, UInt8)])
+    func unsetClock(year: UInt16, month: UInt8) async throws {
+        let time = DateTime(year: year, month: month, day: 1, hour: 0, minute: 3, second: 0)
+        let weight = WeightMeasurement(rawWeight: 15_000, timeStamp: time, userID: 2)
+        // Received on 18 November 2026.
+        let bench = Bench(scale(sending: [(0x2A9D, weight.encoded), Self.fat(225)]))
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 2))
+        #expect(found(bench.store.records) == [one(225, user: 2)])
+        // A clock that was read is compared, whatever it shows.
+        var joiner = CompositionJoiner(hasWeights: true)
+        let reception = Instant(seconds: 1_795_000_000)
+        for (uuid, octets) in [(BluetoothUUID(0x2A9D), weight.encoded), (BluetoothUUID(0x2A9C), Self.fat(225).octets)] {
+            let taken = joiner.take(CharacteristicValue(uuid: uuid, octets: octets, receivedAt: reception))
+            #expect(taken.whole.isEmpty)
+        }
+        let whole = joiner.finish(clockIsKnown: true).map(\.measurement)
+        #expect(whole == [BodyCompositionMeasurement(rawBodyFat: 225, timeStamp: time, userID: 2)])
     }
 
     @Test("a weight that comes again is one weight", arguments: [true, false])

@@ -65,6 +65,8 @@ final class EmulatedDevice: Peripheral {
         var spotChecks: (stored: [[UInt8]], answer: UInt8)?
         /// What it measures as soon as it has answered, and sends by 2A5E.
         var measuresThen: [[UInt8]] = []
+        /// What it measures once it has been silent, and sends by 2A5E.
+        var measuresLater: [[UInt8]] = []
         /// It disconnects as soon as it has sent what was enabled.
         var leavesWhenSent = false
         /// Subscriptions are lost that come sooner after the connection.
@@ -327,6 +329,10 @@ final class EmulatedDevice: Peripheral {
             }
             state.waited += timeout
             state.waitedSinceConnecting += timeout
+            state.queue += state.behaviour.measuresLater.map {
+                CharacteristicValue(uuid: 0x2A5E, octets: $0, receivedAt: Instant(seconds: state.clock))
+            }
+            state.behaviour.measuresLater = []
             return state.behaviour.silence == .elapses ? .silence : nil
         }
         guard let burst else {

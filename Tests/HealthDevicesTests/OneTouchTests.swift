@@ -243,17 +243,40 @@ import Testing
         #expect(!summary.isComplete && summary.error == nil && summary.received == 5)
         // Below the lowest there is none.
         #expect(meter.asked == [1, 2, 3, 4, 5, 6, 0] && log.breachOfPromise1 == nil)
+        // Somebody measures before each contact. The number was asked for twice then, and all that is new has come.
         meter.change { $0.records.append((7, 840_001_000, 111, 0)) }
-        #expect(try await !read(meter).isComplete)
-        #expect(store.readingCount == 6)
         #expect(try await read(meter).isComplete)
         #expect(stored == contents(of: meter).filter { $0.number != 3 })
+        meter.change { $0.records.append((8, 840_002_000, 112, 0)) }
         #expect(try await read(meter).isComplete)
-        #expect(meter.asked == [7])
+        #expect(meter.asked == [7, 8])
+        #expect(try await read(meter).isComplete)
+        #expect(meter.asked == [8] && store.readingCount == 7)
         // It may have been refused for a while only: asked for all, the meter shows it.
         meter.change { $0.refusesRecords = [:] }
         #expect(try await read(meter, all: true).isComplete)
         #expect(stored == contents(of: meter) && store.epoch == 0)
+    }
+
+    @Test("a new number that is refused is asked for once more, though an old one is known to be refused")
+    func refusedNewRecord() async throws {
+        let meter = meter(1...6) { $0.refusesRecords = [3: 8, 7: 8] }
+        #expect(try await !read(meter).isComplete)
+        meter.change {
+            $0.records.append((7, 840_001_000, 111, 0))
+            $0.records.append((8, 840_002_000, 112, 0))
+        }
+        #expect(try await !read(meter).isComplete)
+        // An old one that comes only now shows that another may have been lost on the way.
+        meter.change {
+            $0.refusesRecords = [7: 8]
+            $0.records.append((9, 840_003_000, 113, 0))
+        }
+        #expect(try await !read(meter).isComplete)
+        #expect(try await read(meter).isComplete)
+        #expect(stored == contents(of: meter).filter { $0.number != 7 })
+        #expect(try await read(meter).isComplete)
+        #expect(meter.asked == [9])
     }
 
     @Test("a refusal that is sent twice, or late, is none of the next record", arguments: [0, 11])

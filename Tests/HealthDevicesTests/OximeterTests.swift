@@ -1,6 +1,8 @@
+import Foundation
 import GATTClient
 import GATTProfiles
 import HealthReadings
+import ReadingStore
 import Testing
 
 @testable import HealthDevices
@@ -87,6 +89,62 @@ import Testing
             #expect(journal.readings.map(\.excluded) == [nil, .noTime, nil], "\(burst)")
             #expect(journal.readings.map(\.time.basis) == [.reception, .unknown, .reception], "\(burst)")
         }
+    }
+
+    @Test("promise 1: what an oximeter measures that never answers its control point has the time of its reception")
+    func neverAnswers() async throws {
+        var behaviour = Self.oximeter([])
+        behaviour.spotChecks = nil
+        behaviour.measuresLater = [Self.unstamped(98)]
+        let (journal, device) = (try newJournal(), EmulatedDevice(behaviour, log: EventLog()))
+        for _ in 0..<2 {
+            device.change { $0.measuresLater = [Self.unstamped(98), Self.recalled(96)] }
+            #expect(try await MeterReader(journal: journal, memory: journal).read(device).isComplete)
+        }
+        // What says that it comes from the memory does, and is one.
+        #expect(journal.readings.map(saturation) == [98, 96, 98])
+        #expect(journal.readings.map(\.excluded) == [nil, .noTime, nil])
+        // One that measures nothing either is waited for no longer than others.
+        let idle = EmulatedDevice(behaviour, log: EventLog())
+        idle.change { $0.measuresLater = [] }
+        #expect(try await MeterReader(journal: journal, memory: journal).read(idle).isComplete)
+        #expect(idle.waited == UnpromptedTransfer.firstRecord)
+    }
+
+    @Test("promise 2: recalled values count among the others, which keep their ids when an old capture is replayed")
+    func ordinals() async throws {
+        var behaviour = Self.oximeter([Self.unstamped(96)], sends: [Self.unstamped(98)])
+        behaviour.measuresThen = [Self.unstamped(99)]
+        let bench = Bench(behaviour)
+        try await bench.read()
+        let formats = [FrameFormat(characteristic: 0x2A5E), .recalledValue]
+        let spots = bench.store.frames.filter { formats.contains($0.format) }
+        #expect(spots.map(\.ordinal) == [0, 1, 2])
+    }
+
+    @Test("promise 2: a value that an earlier version took for one measured just now is known when it is recalled")
+    func takenForNewBefore() async throws {
+        let start = try #require(Instant(rfc3339: "2026-11-18T11:00:00Z"))
+        let store = try await ReadingStore.open(
+            directory: FileManager.default.temporaryDirectory
+                .appending(path: "oximeter-\(ProcessInfo.processInfo.globallyUniqueString)").path,
+            decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin", now: { start })
+        for octets in [Self.unstamped(), Self.unset(1, 95)] {
+            let before = Frame(
+                format: FrameFormat(characteristic: 0x2A5E), payload: octets, receivedAt: start, ordinal: 0)
+            let now = Frame(format: .recalledValue, payload: [0, 0x5E, 0x2A] + octets, receivedAt: start, ordinal: 0)
+            let count = try await store.query(ReadingQuery()).readings.count
+            for frame in [before, now, now] {
+                let contact = try await store.beginContact(
+                    with: DeviceDescription(address: .device(1), model: "generic_pulse_oximeter"), at: start,
+                    clock: nil, batteryPercent: nil)
+                _ = try await store.append([frame], of: contact)
+                try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
+                #expect(try await store.query(ReadingQuery()).readings.count == count + 1)
+            }
+        }
+        #expect(try await store.verify().isEmpty)
+        try store.close()
     }
 
     @Test("a spot check that says that it comes from the memory does so though nobody has asked for it")

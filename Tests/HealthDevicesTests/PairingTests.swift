@@ -1,5 +1,7 @@
 import GATTClient
 import HealthReadings
+import LogLines
+import Logging
 import Testing
 
 @testable import HealthDevices
@@ -279,9 +281,18 @@ import Testing
     func bondedElsewhere() async throws {
         for number: UInt64 in 1...2 { try await bench.meter(number, paired: .proven) { $0.isPaired = false } }
         bench.radio.keepElsewhere([.device(1)])
-        #expect(try await bench.manager.reconcilePairings().isEmpty)
+        let log = LogLines()
+        let manager = DevicesManager(
+            radio: bench.radio, journal: bench.store, memory: bench.store, pairings: bench.store, clock: bench.clock,
+            logger: log.logger(from: .debug))
+        for _ in 0..<2 { #expect(try await manager.reconcilePairings().isEmpty) }
         #expect(bench.store.pairing(.device(1)) == .proven)
         #expect(bench.store.pairing(.device(2)) == .unpaired)
+        // It is told, once, that nobody reads it.
+        #expect(log.lines(from: .warning).count { $0.contains("another Bluetooth adapter") } == 1)
+        bench.radio.keepElsewhere([])
+        _ = try await manager.reconcilePairings()
+        #expect(bench.store.pairing(.device(1)) == .unpaired)
     }
 
     @Test("a barred device is not read by the bond the system keeps, and is read again once it is paired")

@@ -147,6 +147,20 @@ struct ClockJumpTests {
         #expect(abs(newest.timeIntervalSinceNow - 5 * 3600) < 600, "\(newest)")
     }
 
+    @Test("a clock that was some minutes fast at a sensor's first scan is believed as soon as it is put right")
+    func wasFast() async throws {
+        let bench = try await bench()
+        try await bench.expectScan()
+        let times = try await bench.times()
+        // The machine was started again: nothing proves its clock. In an hour by it, the sensor has counted seventy minutes.
+        try FileManager.default.removeItem(atPath: bench.scratch.state + "/clock.json")
+        bench.clock.set(seconds: 3600)
+        bench.reader.change { $0.tag = tag(EncodedSensor(age: 5091)) }
+        try await bench.expectScan()
+        let all = Set(try await bench.times())
+        #expect(all.isSuperset(of: times) && all.count > times.count)
+    }
+
     @Test("a scan by which a sensor started earlier than is known is refused until something speaks for the clock")
     func contradicted() async throws {
         let bench = try await bench()

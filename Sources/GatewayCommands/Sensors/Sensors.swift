@@ -78,18 +78,22 @@ package final class Sensors: Sendable {
         }
     }
 
+    /// By how many seconds an unproven clock may move a sensor's start back.
+    private static let largestCorrection: Int64 = 15 * 60
+
     /// Why this machine's clock is not to be trusted with a scan; `nil` where nothing speaks against it.
     ///
     /// A scan by which the sensor started earlier than is known would move the times of all readings to come, so the clock has
-    /// to be proven then: one that lost time while the machine was off is behind. A later start corrects one that was fixed
-    /// under such a clock.
+    /// to be proven then: one that lost time while the machine was off is behind. A few minutes are no such loss, but a clock
+    /// that was fast when the start was fixed, and is right now. A later start corrects one that was fixed under a clock that
+    /// was behind.
     package func doubt(of scan: LibreScan, at instant: Instant) async throws -> ClockDoubt? {
         if let doubt = await clock.doubt() { return doubt }
         guard let sensor = scan.sensorScan, sensor.isRunning,
             let start = try await store.sensor(serial: scan.serial, model: LibreScan.model)?.start
         else { return nil }
         let shown = SensorTime(scannedAt: instant, ageMinutes: sensor.ageMinutes)
-        guard shown.start < start, SensorTime(start: start).isDisproved(by: shown), await !clock.isProvenSinceBoot()
+        guard start.seconds - shown.start.seconds > Self.largestCorrection, await !clock.isProvenSinceBoot()
         else { return nil }
         return .againstSensor
     }

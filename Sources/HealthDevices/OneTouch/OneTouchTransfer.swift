@@ -21,7 +21,9 @@ struct OneTouchTransfer: RecordTransfer {
 
     /// What was asked for one after the other has brought so far.
     private struct Pass {
-        var isWhole = true
+        /// The highest number of which a record may have been lost; `nil` if there is none.
+        var highestLost: UInt16?
+        var isWhole: Bool { highestLost == nil }
         /// The record that was taken last, to be proven; `nil` if what came last was no message.
         var last: (number: UInt16, octets: [UInt8])?
         /// All that was taken.
@@ -32,6 +34,8 @@ struct OneTouchTransfer: RecordTransfer {
         var refusal: UInt8?
         /// Whether the meter was silent when it was last asked.
         var wasSilent = false
+
+        mutating func lose(_ number: UInt16) { highestLost = max(highestLost ?? number, number) }
     }
 
     /// What a number has brought.
@@ -93,7 +97,7 @@ struct OneTouchTransfer: RecordTransfer {
             case .answer(let octets, let message) = try await link.ask(.record(last.sequence), received: 0, &course)
         else {
             return try await read(
-                numbers, into: &intake, &course, isSecondTry: isSecondTry, stored: last.sequence)
+                numbers, into: &intake, &course, isSecondTry: isSecondTry, after: last, stored: last.sequence)
         }
         guard OneTouchRecord.baseTime(octets) == ours else {
             try await intake.beginSequenceEpoch(in: memory)
@@ -101,7 +105,9 @@ struct OneTouchTransfer: RecordTransfer {
         }
         try await intake.take(oneTouch: message, number: last.sequence)
         try await link.acknowledge(0)
-        if wantsAll || isSecondTry { return try await read(numbers, into: &intake, &course, isSecondTry: isSecondTry) }
+        if wantsAll || isSecondTry {
+            return try await read(numbers, into: &intake, &course, isSecondTry: isSecondTry, after: last)
+        }
         guard last.sequence < numbers.upperBound else { return true }
         let news = (last.sequence + 1)...numbers.upperBound
         await intake.beginCounting(announced: news.count)
@@ -114,10 +120,12 @@ struct OneTouchTransfer: RecordTransfer {
 
     /// Reads every record that the meter has.
     ///
-    /// - Parameter stored: a number whose record is stored here, so that its refusal loses nothing.
+    /// - Parameters:
+    ///   - last: the newest record that was stored before, if the meter's numbers go on from it.
+    ///   - stored: a number whose record is stored here, so that its refusal loses nothing.
     private func read(
         _ numbers: ClosedRange<UInt16>?, into intake: inout FrameIntake, _ course: inout OneTouchLink.Course,
-        isSecondTry: Bool, stored: UInt16? = nil
+        isSecondTry: Bool, after last: LastRecord? = nil, stored: UInt16? = nil
     ) async throws -> Bool {
         let storedBefore = intake.stored
         await intake.beginCounting(announced: numbers?.count ?? 0)
@@ -134,8 +142,17 @@ struct OneTouchTransfer: RecordTransfer {
             guard error.isSilence else { throw error }
         }
         // What a second full transfer does not bring either, the meter does not have. A replay repeats the first one.
-        let isConfirmed = isSecondTry && link.peripheral.answerSource == .device && intake.stored == storedBefore
+        let isConfirmed =
+            isSecondTry && link.peripheral.answerSource == .device
+            && (intake.stored == storedBefore || lacksOnlyOld(pass, after: last, intake))
         return pass.isWhole || isConfirmed
+    }
+
+    /// Whether all that did not come was asked for before, too, and only records came that were measured since then.
+    private func lacksOnlyOld(_ pass: Pass, after last: LastRecord?, _ intake: FrameIntake) -> Bool {
+        guard let last, let lowest = intake.lowestStored, let lost = pass.highestLost else { return false }
+        // An older record that came only now was lost on the way then, and another may have been lost now.
+        return lowest > last.sequence && lost <= last.sequence
     }
 
     /// Reads the records that a count has left out: as many as numbers above have no value.
@@ -186,19 +203,21 @@ struct OneTouchTransfer: RecordTransfer {
         case .malformed(let message, _):
             try await intake.take(oneTouch: message, number: number)
             try await link.acknowledge(intake.received)
-            (pass.isWhole, pass.last) = (false, nil)
+            pass.lose(number)
+            pass.last = nil
             return .record(hasValue: true)
         case .refused(let code):
             pass.refusal = code
             pass.holes += 1
-            if number != stored, !isBelow { pass.isWhole = false }
+            if number != stored, !isBelow { pass.lose(number) }
             return .nothing
         case .silence where isBelow: return .silence
         case .silence:
             // One record may be unreadable; a meter that says nothing of the next either has gone.
             if wasSilent { throw TransferError.timedOut(received: intake.received) }
             pass.holes += 1
-            (pass.wasSilent, pass.isWhole) = (true, false)
+            pass.lose(number)
+            pass.wasSilent = true
             return .silence
         }
     }
