@@ -12,10 +12,9 @@ struct GatewayAccount: Sendable {
     /// - Parameter stateDirectory: the state directory; if it does not exist, the account is this process's own.
     init(stateDirectory: String) {
         directory = stateDirectory
-        var status = stat()
-        let isThere = stat(stateDirectory, &status) == 0
-        user = isThere ? status.st_uid : geteuid()
-        group = isThere ? status.st_gid : getegid()
+        let status = FileStatus(stateDirectory)
+        user = status?.user ?? geteuid()
+        group = status?.group ?? getegid()
     }
 
     /// Who may use a file with a secret.
