@@ -25,15 +25,9 @@ struct OwnerRoutes {
             let change = ConsentOperation.set(
                 kinds: try body.requiredTexts("kinds"), granted: granted, user: try body.text("person"),
                 destination: try body.text("destination"))
-            do {
-                let answer = try await answer(.consent(change))
-                note("consent_changed", context)
-                return answer
-            } catch {
-                // A request that says nothing has changed nothing. Anything else may have, of some kinds.
-                if !Self.isRefused(error) { note("consent_changed", context) }
-                throw error
-            }
+            let answer = try await answer(.consent(change))
+            note("consent_changed", context)
+            return answer
         }
         routes.post("/api/v1/destinations/{name}/test", .owner) { _, context, _ in
             try await answer(.destination(.test(try context.parameters.require("name"))))
@@ -57,12 +51,6 @@ struct OwnerRoutes {
             note("restarted", context)
             return Response(status: .accepted)
         }
-    }
-
-    /// Whether an operation was refused by what was asked, before it began.
-    private static func isRefused(_ error: any Error) -> Bool {
-        guard let problem = Problem(describing: error) else { return error is APIRefusal }
-        return problem.status == .usage || problem.status == .noInput
     }
 
     static let cannotRestart = APIRefusal(

@@ -58,11 +58,26 @@ extension ReadingStore {
     public func setConsent(
         _ kind: ReadingKind, granted: Bool, of user: UserKey, at destination: DestinationKey? = nil
     ) async throws {
+        try await setConsents([kind], granted: granted, of: user, at: destination)
+    }
+
+    /// Records what a person says now about several kinds of their readings, in one commit.
+    ///
+    /// - Parameters:
+    ///   - kinds: the kinds of readings.
+    ///   - granted: whether they may be delivered and shown.
+    ///   - user: the person.
+    ///   - destination: the destination that it is about; `nil`: everything.
+    public func setConsents(
+        _ kinds: [ReadingKind], granted: Bool, of user: UserKey, at destination: DestinationKey? = nil
+    ) async throws {
         let now = now()
         try await write(.setting) { db in
-            try db.execute(
-                sql: "INSERT INTO consent (user, kind, is_granted, at, destination) VALUES (?, ?, ?, ?, ?)",
-                arguments: [user.rawValue, kind.code, granted, now.microseconds, destination?.rawValue])
+            for kind in kinds {
+                try db.execute(
+                    sql: "INSERT INTO consent (user, kind, is_granted, at, destination) VALUES (?, ?, ?, ?, ?)",
+                    arguments: [user.rawValue, kind.code, granted, now.microseconds, destination?.rawValue])
+            }
         }
     }
 

@@ -10,8 +10,8 @@ package enum NextBatch: Sendable {
 }
 
 extension ReadingStore {
-    /// The oldest waiting items of one group, by timestamp; not what is held for its device's sake, and none of a provider that is
-    /// ignored.
+    /// The oldest items of one group that may be delivered now, by timestamp. Readings of devices that are held back stay in the
+    /// queue, and so does the whole group while its provider is ignored.
     ///
     /// - Parameters:
     ///   - user: whose readings.

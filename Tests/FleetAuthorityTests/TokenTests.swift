@@ -169,7 +169,7 @@ import X509
         let fixture = try AuthorityFixture()
         let answer = try await fixture.enrol(P256.Signing.PrivateKey())
         let until = try Certificate(pemEncoded: answer.certificate).notValidAfter.moment
-        // What `ca run` notes when the broker has a user for the gateway, and none any more.
+        // As `ca run` does: it notes that the broker has a user for the gateway, and after the revocation that it has none.
         try await fixture.desk.store.settle("gw-0001", isWanted: true, error: nil)
         let database = URL(fileURLWithPath: fixture.folder + "/authority.sqlite")
         let copy = try Data(contentsOf: database)

@@ -43,6 +43,14 @@ struct ConsentTests {
         try await store.consentedKinds(of: user).intersection([.glucose, .bloodPressure])
     }
 
+    @Test("what a person says of several kinds is recorded in one commit: all of it counts, or nothing")
+    func severalKinds() async throws {
+        let before = store.commitCount
+        try await store.setConsents(ReadingKind.allCases, granted: false, of: user)
+        #expect(store.commitCount == before + 1)
+        #expect(try await store.consents(of: user).allSatisfy { !$0.isGranted })
+    }
+
     @Test("a denial to one destination holds there alone; granted again, it goes there")
     func own() async throws {
         try await store.setConsent(.glucose, granted: false, of: user, at: file)

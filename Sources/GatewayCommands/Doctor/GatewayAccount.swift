@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 import HelperProcesses
 
 /// The user and the group that the gateway runs as, which are those of its state directory, whoever runs `doctor`.
@@ -12,9 +13,9 @@ struct GatewayAccount: Sendable {
     /// - Parameter stateDirectory: the state directory; if it does not exist, the account is this process's own.
     init(stateDirectory: String) {
         directory = stateDirectory
-        let status = FileStatus(stateDirectory)
-        user = status?.user ?? geteuid()
-        group = status?.group ?? getegid()
+        let owner = FileOwner(at: stateDirectory)
+        user = owner?.user ?? geteuid()
+        group = owner?.group ?? getegid()
     }
 
     /// Who may use a file with a secret.

@@ -1,7 +1,6 @@
 import Foundation
 import GatewaySettings
 import HealthReadings
-import HelperProcesses
 import LocalAccess
 import ReadingStore
 
@@ -54,26 +53,27 @@ extension Doctor {
             }
         var shared = 0
         for file in own + settings.secretFiles(in: stateDirectory) {
-            guard let status = FileStatus(file) else { continue }
-            switch account.access(toMode: status.mode, owner: status.user, group: status.group) {
+            guard let mode = permissions(ofFileAt: file), let owner = FileOwner(at: file) else { continue }
+            switch account.access(toMode: mode, owner: owner.user, group: owner.group) {
             case .closed: continue
             case .group: shared += 1
             case .open:
                 return .bad(
                     "permissions", .notPermitted, "users other than its owner may use \(file)",
-                    mend: account.closing(file, of: status.user))
+                    mend: account.closing(file, of: owner.user))
             }
         }
         var found = "only their owner can use the store and the keys"
         if shared > 0 { found += "; the group \(account.groupName) can read \(shared) of them, which root owns" }
         if geteuid() == 0 { found += "; this runs as root, which is unnecessary" }
         let keys = settings.confidentialKeys
-        guard let file = settings.file, let first = keys.first, let status = FileStatus(file), status.mode & 0o004 != 0
+        guard let file = settings.file, let first = keys.first, let owner = FileOwner(at: file),
+            permissions(ofFileAt: file).map({ $0 & 0o004 != 0 }) == true
         else { return .good("permissions", found) }
         let others = keys.count > 1 ? " and \(keys.count - 1) more like it" : ""
         return .good(
             "permissions", "\(found); every user of this machine can read \(file), which has \(first)\(others)",
-            mend: account.closingSettings(file, of: status.user))
+            mend: account.closingSettings(file, of: owner.user))
     }
 
     /// Whether the user's zone is one.

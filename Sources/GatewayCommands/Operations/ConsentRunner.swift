@@ -25,9 +25,7 @@ struct ConsentRunner {
             person = try await consenting(name)
             let place = try await place(destination)
             let kinds = try names.isEmpty ? ReadingKind.allCases : names.map(ReadingKind.argument)
-            for kind in kinds {
-                try await gateway.store.setConsent(kind, granted: isGranted, of: person.key, at: place)
-            }
+            try await gateway.store.setConsents(kinds, granted: isGranted, of: person.key, at: place)
             if isGranted { gateway.destinations.wake() }
         }
         guard !json else { return try await output.data(Consent.document(of: person, in: gateway.store).text) }

@@ -12,6 +12,19 @@ package func permissions(ofFileAt path: String) -> mode_t? {
     return stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
 }
 
+/// Who owns a file, symbolic links followed.
+package struct FileOwner: Sendable {
+    package let user: uid_t
+    package let group: gid_t
+
+    /// The owner of the file at a path; `nil` where none can be seen.
+    package init?(at path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        (user, group) = (status.st_uid, status.st_gid)
+    }
+}
+
 /// When the content of a file last changed, symbolic links followed; `nil` where it cannot be seen.
 package func modificationTime(ofFileAt path: String) -> Instant? {
     var status = stat()
