@@ -53,29 +53,20 @@ extension Journal {
 
     /// The same record under an id it got earlier: reading an old memory or an old capture again brings nothing.
     private func elsewhere(_ record: Record, _ frame: Frame) throws -> Match? {
-        if let found = try underEarlierID(record, as: record, frame) ?? beforeItsWeight(record, frame)
-            ?? beforeRecall(record, frame)
-        {
-            return found
-        }
+        if let found = try underEarlierID(record, as: record, frame) ?? untimed(record, frame) { return found }
         guard contact.description.model != nil, case .record(let plain) = decoder.decode(frame, model: nil),
             identity(of: plain, frame, epoch: epoch, clash: 0) != identity(of: record, frame, epoch: epoch, clash: 0)
         else { return nil }
         return try beforeModel(plain, as: record, frame)
     }
 
-    /// The same body composition from before it got its time from its weight: it was known by its contact then.
-    private func beforeItsWeight(_ record: Record, _ frame: Frame) throws -> Match? {
-        guard record.value.kind == .bodyComposition, record.baseTime != nil else { return nil }
-        var plain = record
-        plain.baseTime = nil
-        return try found(plain, as: record, frame, epoch: epoch, of: contact.identity)
-            ?? underEarlierID(plain, as: record, frame)
-    }
-
-    /// The same record from before a device was known to have recalled it: it was known by its contact then.
-    private func beforeRecall(_ record: Record, _ frame: Frame) throws -> Match? {
-        guard record.occurrence != nil, record.sequence == nil else { return nil }
+    /// The same record from before a composition got the time of its weight, or a device was known to have recalled what it
+    /// sent: it was known by its contact then.
+    private func untimed(_ record: Record, _ frame: Frame) throws -> Match? {
+        guard
+            record.value.kind == .bodyComposition && record.baseTime != nil
+                || record.occurrence != nil && record.sequence == nil
+        else { return nil }
         var plain = record
         (plain.baseTime, plain.occurrence) = (nil, nil)
         return try found(plain, as: record, frame, epoch: epoch, of: contact.identity)

@@ -196,6 +196,18 @@ package struct Fixture: Sendable {
         try await store.endContact(contact, ContactSummary(isComplete: true, received: count))
     }
 
+    /// Adds a person, and gives them every reading.
+    ///
+    /// - Returns: the person.
+    @discardableResult
+    package func moveAll(to name: String) async throws -> StoreUser {
+        try await store.setPeople([StorePerson(clientUserID: name, timeZone: "UTC", shares: [])])
+        guard let person = try await store.user(name) else { throw StoreError.unknown(name) }
+        let readings = try await store.query(ReadingQuery()).readings.map(\.id)
+        try await store.moveReadings(.readings(readings), to: person.key)
+        return person
+    }
+
     /// How much a worker leaves unwritten that is to die at a crash point: one that counts acknowledgements has each batch
     /// written by itself.
     package static func unwrittenLimit(dyingAt point: String) -> Int? {

@@ -149,15 +149,9 @@ struct InfluxDBServerTests {
                 try await fixture.read(2)
                 try await fixture.read(1, kind: .heartRate, device: 2)
                 #expect(await worker.syncOnce().delivered == 3)
-                try await fixture.store.setPeople([
-                    StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
-                ])
-                let person = try #require(try await fixture.store.user("brown_bear")).key
-                let ids = try await fixture.store.query(ReadingQuery()).readings.map(\.id)
-                try await fixture.store.moveReadings(.readings(ids), to: person)
+                let user = try await fixture.moveAll(to: "brown_bear")
                 let former = try await fixture.store.retractions(at: worker.place(), limit: 10)
                 // The database could not delete then, and could write.
-                let user = try #require(try await fixture.store.user(person))
                 for group in try await fixture.store.groupsWaiting(at: worker.place()) {
                     let items = try await fixture.store.outboxBatch(
                         user: group.user, resource: group.resource, provider: group.provider, limit: 10,
@@ -268,12 +262,7 @@ struct InfluxDBServerTests {
                 try await database.write(
                     (0..<live).map { "\(series) percent=97,reading_id=\"live\" \(start + Int64($0) * 60_000 + 500)" })
                 #expect(try await database.count("spo2") == night + live)
-                try await fixture.store.setPeople([
-                    StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
-                ])
-                let person = try #require(try await fixture.store.user("brown_bear")).key
-                let ids = try await fixture.store.query(ReadingQuery()).readings.map(\.id)
-                try await fixture.store.moveReadings(.readings(ids), to: person)
+                try await fixture.moveAll(to: "brown_bear")
                 let report = await worker.syncOnce()
                 #expect(report.retracted == 1 && report.delivered == 1 && report.failure == nil)
                 #expect(try await database.count("spo2", of: Fixture.user) == live)
@@ -296,12 +285,7 @@ struct InfluxDBServerTests {
                         "\(series),\($0) systolic=120,reading_id=\"another\" \(time)"
                     })
                 #expect(try await database.count("blood_pressure", of: Fixture.user) == 3)
-                try await fixture.store.setPeople([
-                    StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
-                ])
-                let person = try #require(try await fixture.store.user("brown_bear")).key
-                let ids = try await fixture.store.query(ReadingQuery()).readings.map(\.id)
-                try await fixture.store.moveReadings(.readings(ids), to: person)
+                try await fixture.moveAll(to: "brown_bear")
                 let report = await worker.syncOnce()
                 #expect(report.retracted == 1 && report.delivered == 1 && report.failure == nil)
                 #expect(try await database.count("blood_pressure", of: Fixture.user) == 2)

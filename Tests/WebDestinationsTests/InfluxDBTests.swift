@@ -358,12 +358,7 @@ struct InfluxDBTests {
         }) { worker, fixture, server in
             try await fixture.read(1, kind: .heartRate)
             #expect(await worker.syncOnce().delivered == 1)
-            try await fixture.store.setPeople([
-                StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
-            ])
-            let person = try #require(try await fixture.store.user("brown_bear")).key
-            let reading = try #require(try await fixture.store.query(ReadingQuery()).readings.first?.id)
-            try await fixture.store.moveReadings(.readings([reading]), to: person)
+            try await fixture.moveAll(to: "brown_bear")
             let report = await worker.syncOnce()
             #expect(report.retracted == 1 && report.failure == nil)
             let query = try #require(server.requests.first { $0.path.contains("/api/v2/query") })
@@ -415,12 +410,7 @@ struct InfluxDBTests {
         }) { worker, fixture, server in
             try await fixture.read(1, kind: .bloodPressure)
             #expect(await worker.syncOnce().delivered == 1)
-            try await fixture.store.setPeople([
-                StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
-            ])
-            let person = try #require(try await fixture.store.user("brown_bear")).key
-            let reading = try #require(try await fixture.store.query(ReadingQuery()).readings.first?.id)
-            try await fixture.store.moveReadings(.readings([reading]), to: person)
+            try await fixture.moveAll(to: "brown_bear")
             let report = await worker.syncOnce()
             #expect(report.retracted == (hasOther ? 0 : 1) && report.failure == nil)
             #expect(try await fixture.store.leftBehind(at: worker.place()) == (hasOther ? 1 : 0))
@@ -450,12 +440,7 @@ struct InfluxDBTests {
         }) { worker, fixture, server in
             try await fixture.read(1)
             #expect(await worker.syncOnce().delivered == 1)
-            try await fixture.store.setPeople([
-                StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
-            ])
-            let person = try #require(try await fixture.store.user("brown_bear")).key
-            let id = try #require(try await fixture.store.query(ReadingQuery()).readings.first?.id)
-            try await fixture.store.moveReadings(.readings([id]), to: person)
+            try await fixture.moveAll(to: "brown_bear")
             let report = await worker.syncOnce()
             #expect(report.retracted == 0 && report.delivered == 1 && report.failure == nil)
             #expect(try await fixture.store.leftBehind(at: worker.place()) == 1)
