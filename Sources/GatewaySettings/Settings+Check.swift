@@ -47,7 +47,7 @@ extension Settings {
             throw Problem(
                 "unknown_time_zone", origin == .flag ? .usage : .configuration,
                 "\(Self.place(origin))user.time_zone: '\(zone)' is no time zone of the tz database",
-                hint: "use a name such as Europe/Berlin")
+                hint: "use a name such as Europe/Berlin, or install tzdata-legacy for older ones such as US/Eastern")
         }
     }
 

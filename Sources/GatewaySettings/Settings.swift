@@ -74,7 +74,7 @@ public struct Settings: Sendable {
         var sources = sources
         let (environment, flags) = (sources.environment, sources.flags)
         let named = sources.named ?? environment["HEALTHRELAY_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        let path = named ?? Self.usualPaths(environment).first(where: FileManager.default.fileExists(atPath:))
+        let path = named ?? Self.file(among: Self.usualPaths(environment))
         // A file that the administrator names is the administrator's, wherever it lies.
         if let path, path == sources.managed?.path { sources.managed = nil }
         self.sources = sources
@@ -114,6 +114,17 @@ public struct Settings: Sendable {
         let environment = environment.filter { !$0.value.isEmpty }
         let home = environment["XDG_CONFIG_HOME"] ?? environment["HOME"].map { $0 + "/.config" }
         return ["/etc/healthrelay/config.yaml"] + (home.map { [$0 + "/healthrelay/config.yaml"] } ?? [])
+    }
+
+    /// The first of these paths that has a file, or a link that leads nowhere.
+    ///
+    /// The first one, the administrator's, also counts if it can't be looked at: a program that ignored it would deliver
+    /// what it forbids, or to other places.
+    static func file(among paths: [String]) -> String? {
+        paths.first { path in
+            let error = lookupError(at: path)
+            return error == 0 || path == paths.first && error != ENOENT && error != ENOTDIR
+        }
     }
 
     private static func text(_ path: String) throws(Problem) -> String {

@@ -31,11 +31,18 @@ enum OperationCommand {
                 if let owner = try StateDirectory.owner(flag: stateDir) {
                     return try await owner.run(request, output: output)
                 }
+                let absence = StateDirectory.absentService(flag: stateDir)
+                if absence != nil, ContinuousClock.now < end {
+                    // One that starts anew is away for a moment.
+                    try await Task.sleep(for: .milliseconds(50))
+                    continue
+                }
                 let state = StateDirectory(flag: stateDir)
                 if case .doctor = request.operation {
                     return try await GatewayCommands.Doctor.examine(
-                        settings, state: state, json: request.json, output: output)
+                        settings, state: state, absence: absence, json: request.json, output: output)
                 }
+                if let absence { throw absence }
                 do {
                     return try await runHere(request, settings, state, output)
                 } catch StoreError.locked where ContinuousClock.now < end {

@@ -281,6 +281,25 @@ struct SettingsTests {
             Settings.usualPaths(["HOME": "/h", "XDG_CONFIG_HOME": ""]).last == "/h/.config/healthrelay/config.yaml")
     }
 
+    @Test("the administrator's file counts also if it leads nowhere or can't be looked at; another one does not")
+    func unseen() throws {
+        let directory = NSTemporaryDirectory() + "settings-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let (none, own, loop, away) = (
+            directory + "/none", directory + "/own", directory + "/loop", directory + "/away"
+        )
+        try Data().write(to: URL(fileURLWithPath: own))
+        // Nobody can look into it, root neither.
+        try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
+        try FileManager.default.createSymbolicLink(atPath: away, withDestinationPath: none)
+        #expect(Settings.file(among: [loop + "/config.yaml", own]) == loop + "/config.yaml")
+        #expect(Settings.file(among: [away, own]) == away)
+        #expect(Settings.file(among: [none, own]) == own && Settings.file(among: [none + "/config.yaml", own]) == own)
+        #expect(Settings.file(among: [own + "/config.yaml", own]) == own)
+        #expect(Settings.file(among: [none, loop + "/config.yaml"]) == nil)
+    }
+
     @Test("spaces beside the commas of a list or a map are none of its entries'")
     func spaces() throws {
         let settings = try settings(

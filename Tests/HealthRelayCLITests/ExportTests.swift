@@ -68,6 +68,10 @@ struct ExportTests {
                 "store", "import", file, "--passphrase-file", secret, "--json", "--state-dir", scratch.state,
             ])
             #expect(busy.status == 75 && busy.errors.contains("gateway_running"), "\(busy.errors)")
+            let replayed = try await Tool.run([
+                "replay", Tool.fixture("cuff-kpa.btsnoop"), "--json", "--state-dir", scratch.state,
+            ])
+            #expect(replayed.status == 75 && replayed.errors.contains("gateway_running"), "\(replayed.errors)")
             run.kill(SIGTERM)
             #expect(await run.finish().status == 0)
         }

@@ -13,6 +13,8 @@ public struct ControlClient: Sendable {
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }()
 
+    /// The gateway's process, where the kernel tells it.
+    package let process: pid_t?
     private let path: String
 
     /// A client of the socket at `path`, or nil where nobody listens there.
@@ -35,9 +37,13 @@ public struct ControlClient: Sendable {
             guard errno == EACCES || errno == EPERM else { return nil }
             throw Problem(
                 "not_permitted", .notPermitted, "a gateway is running, and this user may not open its socket \(path)",
-                hint: "join its group, or run as its user")
+                hint: "join its group and log in again, or run as its user; --state-dir names another store")
         }
         self.path = path
+        // What the kernel knows of who listens: `struct ucred`, which Swift does not see.
+        var owner = (process: pid_t(0), user: uid_t(0), group: gid_t(0))
+        var length = socklen_t(MemoryLayout.size(ofValue: owner))
+        process = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0 ? owner.process : nil
     }
 
     /// Runs an operation in the gateway, printing and asking through `output`.

@@ -59,8 +59,18 @@ public struct Doctor: Sendable {
 
 extension Doctor {
     /// `doctor` where no gateway owns the store: opens it where there is one, and makes none.
+    ///
+    /// - Parameters:
+    ///   - settings: the gateway's settings.
+    ///   - state: where the store is.
+    ///   - absence: why the store that is meant cannot be looked at: that of a service which does not answer.
+    ///   - json: whether the answer is a document.
+    ///   - radio: makes the radio.
+    ///   - logger: where what happens meanwhile is logged.
+    ///   - output: where the answer is printed.
+    /// - Throws: `Problem` with the highest status of the checks that failed.
     public static func examine(
-        _ settings: Settings, state: StateDirectory, json: Bool,
+        _ settings: Settings, state: StateDirectory, absence: Problem? = nil, json: Bool,
         radio: @escaping RadioSource.Factory = RadioSource.system, logger: Logger = Logger(label: "healthrelay"),
         output: any OperationOutput
     ) async throws {
@@ -70,6 +80,7 @@ extension Doctor {
         }
         var opened: ReadingStore?
         let store = await Result<ReadingStore?, any Error> {
+            if let absence { throw absence }
             guard !ReadingStore.databaseFiles(in: state.path).isEmpty else { return nil }
             opened = try await output.following { progress in
                 try await ReadingStore.open(

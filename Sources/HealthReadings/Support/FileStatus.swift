@@ -12,6 +12,12 @@ package func permissions(ofFileAt path: String) -> mode_t? {
     return stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
 }
 
+/// Why nothing is seen at a path, as an `errno`; 0 where something is, a symbolic link too, wherever it leads.
+package func lookupError(at path: String) -> Int32 {
+    var status = stat()
+    return lstat(path, &status) == 0 ? 0 : errno
+}
+
 /// Who owns a file, symbolic links followed.
 package struct FileOwner: Sendable {
     package let user: uid_t

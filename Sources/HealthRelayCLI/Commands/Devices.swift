@@ -17,7 +17,8 @@ struct Devices: AsyncParsableCommand {
     struct SetClock: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "set-clock",
-            abstract: "Set a paired device's clock to the user's time. The gateway never sets a clock unless you ask.",
+            abstract:
+                "Set a paired device's clock to its person's time. The gateway never sets a clock unless you ask.",
             discussion: "Records made under the old clock are still dated by the old clock.")
         @Argument(help: "The device's address.")
         var address: String

@@ -63,6 +63,12 @@ struct Import: AsyncParsableCommand {
                 if let owner = try StateDirectory.owner(flag: global.stateDir) {
                     return try await Self.run(run, into: ControlSink(owner), output, global.json)
                 }
+                if let absence = StateDirectory.absentService(flag: global.stateDir) {
+                    // One that starts anew is away for a moment.
+                    guard ContinuousClock.now < end else { throw absence }
+                    try await Task.sleep(for: .milliseconds(50))
+                    continue
+                }
                 do {
                     let gateway = try await Gateway.open(settings, state: StateDirectory(flag: global.stateDir))
                     let result = await Result {

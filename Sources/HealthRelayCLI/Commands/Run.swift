@@ -26,6 +26,7 @@ struct Run: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
 
     func run() async throws {
+        try CaptureReplay.refuseReports(among: captures)
         let state = StateDirectory(flag: global.stateDir)
         var flags: [String: String] = [:]
         let named = try global.settings()

@@ -69,11 +69,7 @@ extension Store {
                     "export_unreadable", .noInput, "cannot read \(file): \(String(cString: strerror(errno)))")
             }
             let (flag, file) = (global.stateDir, file)
-            if try StateDirectory.owner(flag: flag) != nil {
-                throw Problem(
-                    "gateway_running", .tryAgain, "a gateway is running on this store; nothing was imported",
-                    hint: "stop the gateway first")
-            }
+            try StateDirectory.requireNoOwner(flag: flag)
             let passphrase = try await secret.passphrase(isNew: false)
             let isJSON = global.json
             let output = TerminalOutput(asJSON: isJSON, answers: .terminal)

@@ -46,6 +46,23 @@ struct PlaceTests {
         #expect(try StateDirectory.owner(flag: directory, environment: [:]) == nil)
     }
 
+    @Test("while the enabled service is away, a command that names no store opens none of the person's own")
+    func absent() throws {
+        let link = NSTemporaryDirectory() + "place-\(UUID().uuidString.prefix(8))"
+        // As systemd's: a link counts, wherever it leads.
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/nonexistent")
+        defer { try? FileManager.default.removeItem(atPath: link) }
+        let problem = StateDirectory.absentService(
+            flag: nil, environment: ["HOME": "/h", "HEALTHRELAY_STATE_DIR": ""], marks: ["/", link])
+        #expect(problem?.code == "not_running" && problem?.status == .unavailable)
+        #expect(StateDirectory.absentService(flag: nil, environment: [:], marks: ["/nonexistent", link]) == nil)
+        #expect(StateDirectory.absentService(flag: "/f", environment: [:], marks: ["/", link]) == nil)
+        for name in ["HEALTHRELAY_STATE_DIR", "STATE_DIRECTORY"] {
+            #expect(StateDirectory.absentService(flag: nil, environment: [name: "/s"], marks: ["/", link]) == nil)
+        }
+        try StateDirectory.requireNoOwner(flag: "/nonexistent", environment: [:], marks: ["/", link])
+    }
+
     @Test("the page's address", arguments: ["127.0.0.1:8480", "[::1]:0", "localhost:65535"])
     func listen(_ text: String) throws {
         let address = try ListenAddress(text)
