@@ -92,9 +92,8 @@ extension BlueZPeripheral {
 
     func nextValues(within timeout: Duration) async throws -> ValueBurst {
         guard let session else { return .disconnected }
-        if session.isLost { throw RadioError.lost }
-        guard !session.hasGone else { return .disconnected }
         let wire = session.wire
+        guard !session.hasGone else { return try await gone(wire) }
         let deadline = ContinuousClock.now + timeout
         while true {
             switch await wire.subscription.next(within: ContinuousClock.now.duration(to: deadline)) {
@@ -111,11 +110,9 @@ extension BlueZPeripheral {
                     case .changed: break
                     }
                 }
-                let hasGone = self.session?.hasGone ?? true
-                if hasGone { await unsubscribe(wire) }
+                // Before notifications are stopped: a daemon that has just died takes 10 s for that.
                 if !values.isEmpty { return .values(values) }
-                if self.session?.isLost ?? false { throw RadioError.lost }
-                if hasGone { return .disconnected }
+                if self.session?.hasGone ?? true { return try await gone(wire) }
             case .silence: return .silence
             case .interrupted: continue
             case .ended: throw RadioError.lost
@@ -125,12 +122,17 @@ extension BlueZPeripheral {
     }
 
     /// The device has gone and may come again by itself: nothing of ours is to be enabled then.
-    private func unsubscribe(_ wire: PeripheralWire) async {
+    ///
+    /// - Returns: the end, behind the last value.
+    /// - Throws: ``RadioError/lost`` where the service left with it.
+    private func gone(_ wire: PeripheralWire) async throws -> ValueBurst {
         let subscribed = session?.subscribed ?? []
         session?.subscribed = []
         await shieldedFromCancellation {
             for path in subscribed.reversed() { await Self.stopNotify(path, wire) }
         }
+        if session?.isLost ?? false { throw RadioError.lost }
+        return .disconnected
     }
 
     private func forget(_ path: String, _ wire: PeripheralWire) {

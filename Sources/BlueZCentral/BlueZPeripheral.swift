@@ -48,12 +48,13 @@ actor BlueZPeripheral: Peripheral {
         if session != nil { await endSession() }
         let address = try address
         let usable = try await context.link.usableAdapter()
+        // The match rules follow: if all that wait here had theirs, these could be more than the bus allows.
+        try await context.connecting.begin()
+        defer { context.connecting.end() }
         let wire = PeripheralWire(usable.service, path: path)
         session = Session(wire: wire)
         do throws(DBusError) { try await wire.open() } catch { throw error.radioError }
         let course = LinkCourse(context: context, usable: usable, wire: wire, address: address)
-        try await context.connecting.begin()
-        defer { context.connecting.end() }
         let (connectedAt, device) = try await context.discovery.hold { [context] in
             do {
                 return try await course.run()

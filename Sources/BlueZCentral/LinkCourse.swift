@@ -7,7 +7,7 @@ import Logging
 /// services are resolved; given up after a bounded time, with nothing left half-made.
 struct LinkCourse {
     /// Links that came and went before anything could be asked over them, until a bonded device counts as having lost
-    /// its key: BlueZ before 5.82 does not say why they went.
+    /// its key: BlueZ before 5.82 does not say why they went. One that it says was out of reach does not count.
     static let lossesToForget = 3
 
     private static let leftAtOnce = "the device disconnected at once"
@@ -50,8 +50,8 @@ struct LinkCourse {
                 throw error
             }
             if device.isBonded {
-                let hadLink = wire.link.connections != connections
-                if hadLink { losses += 1 }
+                let link = wire.link
+                if link.connections != connections, !(link.reason?.hasSuffix(".Timeout") ?? false) { losses += 1 }
                 if isAuthenticationLost || losses == Self.lossesToForget { throw await forgotten() }
             }
             guard ContinuousClock.now + pause < deadline else {

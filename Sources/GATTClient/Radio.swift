@@ -75,10 +75,7 @@ public protocol Radio: Central {
 
 extension Radio {
     /// Looks through all bonds; of two with the same 48 bits the one of the same kind is meant.
-    public func bond(with address: DeviceAddress) async throws -> Bond? {
-        let bonds = try await bonds()
-        return bonds.first { $0.address == address } ?? bonds.first { $0.address.bits == address.bits }
-    }
+    public func bond(with address: DeviceAddress) async throws -> Bond? { try await bonds().bond(with: address) }
 
     /// None: there is one adapter.
     public func bondedElsewhere(among addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> { [] }
@@ -126,6 +123,15 @@ public struct Bond: Sendable, Hashable {
         self.name = name
         self.isTrusted = isTrusted
         self.isConnected = isConnected
+    }
+}
+
+extension [Bond] {
+    /// The bond with a device, where there is one.
+    ///
+    /// - Parameter address: the device's address; of two bonds with its 48 bits the one of the same kind is meant.
+    package func bond(with address: DeviceAddress) -> Bond? {
+        first { $0.address == address } ?? first { $0.address.bits == address.bits }
     }
 }
 

@@ -59,9 +59,19 @@ public struct PulseOximeterStatus: Sendable, Hashable {
     public var isFromStorage: Bool { (measurement ?? 0) & 0b10_0000_0000 != 0 }
 
     /// Whether the number is no value of a person: invalid, unavailable, or made for a demonstration or a test.
+    ///
+    /// Stored recordings are read by this rule, so it stays as it is.
     public var saysNoValue: Bool {
         // Demonstration 10, testing 11, unavailable 13, invalid 15; sensor unconnected 11, malfunction 14, disconnected 15.
         (measurement ?? 0) & 0b1010_1100_0000_0000 != 0 || (device ?? 0) & 0b1100_1000_0000_0000 != 0
+    }
+
+    /// Whether the oximeter itself can't stand for the number: it is calibrating, or it has a malfunction.
+    ///
+    /// Other bits, such as a poor signal, low perfusion, a questionable pulse or early data, only say how good the number is.
+    public var saysFault: Bool {
+        // Calibration ongoing 12; equipment malfunction 1.
+        (measurement ?? 0) & 0b1_0000_0000_0000 != 0 || (device ?? 0) & 0b10 != 0
     }
 }
 

@@ -26,7 +26,7 @@ extension SaturationAndPulse {
             kind: .spo2,
             [.init(.saturation, saturation), .init(.pulse, Quantity(pulseRate.number, .beatsPerMinute))])
         var exclusion: Exclusion?
-        if status.saysNoValue {
+        if status.saysNoValue || status.saysFault {
             exclusion = .errorRecord
         } else if saturation.number.number == nil {
             exclusion = .notANumber

@@ -166,6 +166,17 @@ public final class Gateway: Sendable {
             logger: logger)
     }
 
+    /// An address as it was typed, which doesn't say of which kind it is, with the kind that the device of it has in the store.
+    ///
+    /// - Parameter address: the address; only its 48 bits are compared.
+    /// - Returns: a known device's address, a paired one's first; the same address if none is known.
+    /// - Throws: where the store cannot be read.
+    package func known(_ address: DeviceAddress) async throws -> DeviceAddress {
+        let devices = try await store.devices()
+        let addresses = (devices.filter(\.isPaired) + devices).flatMap(\.addresses)
+        return addresses.first { $0.bits == address.bits } ?? address
+    }
+
     /// The meters in reach of the radio.
     ///
     /// - Throws: `Problem` where the settings say that there shall be no radio.
@@ -176,11 +187,12 @@ public final class Gateway: Sendable {
             let settings = settings
             let made = DevicesManager(
                 radio: radio, journal: TrustedJournal(journal: store, clock: clock),
-                memory: TrustedMemory(memory: store, clock: clock), pairings: store,
+                memory: TrustedMemory(memory: store, clock: clock) { [store] in try await store.newLead($0, of: $1) },
+                pairings: store,
                 secrets: DeviceSecretFile(directory: store.directory), catalogue: catalogue,
                 provider: settings.provider(of:),
                 clockToWrite: ClockRunner.clockToWrite(settings) { [store] in
-                    (try? await store.currentUser()).flatMap { ZoneRules.named($0.timeZone) }
+                    try? await ClockRunner.zone(of: $0.address, in: store)
                 }, logger: logger)
             manager = made
             return made

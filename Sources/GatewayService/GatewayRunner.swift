@@ -164,12 +164,21 @@ public struct GatewayRunner: Service, CustomStringConvertible {
         let sandbox = try await connection()
         let manager = ServiceManager()
         let narration = StartNarration(manager, logger)
-        let gateway = try await WorkProgress.following { [state, named, radio, logger] progress in
-            try await Gateway.open(
-                begun, state: state, sandbox: sandbox, named: named, radio: radio, isService: true,
-                isFixed: life.isFixed, patience: .seconds(5), logger: logger, progress: progress)
-        } tell: {
-            narration.tell($0)
+        let gateway: Gateway
+        do {
+            // What tells of a store that is made one of this version also asks for more time, of a manager that stops the
+            // gateway too: it has to end by itself, and the next start goes on.
+            gateway = try await cancelWhenGracefulShutdown { [state, named, radio, logger] in
+                try await WorkProgress.following { progress in
+                    try await Gateway.open(
+                        begun, state: state, sandbox: sandbox, named: named, radio: radio, isService: true,
+                        isFixed: life.isFixed, patience: .seconds(5), logger: logger, progress: progress)
+                } tell: {
+                    narration.tell($0)
+                }
+            }
+        } catch is CancellationError {
+            return nil
         }
         // Another process may have changed them while this one waited for the store.
         let settings = gateway.settings
@@ -227,7 +236,10 @@ public struct GatewayRunner: Service, CustomStringConvertible {
             services.append(BackupService(gateway: gateway, isUp: isUpForBackups.stream, logger: logger))
         }
         if let manager, let interval = manager.watchdog {
-            services.append(WatchdogService(manager: manager, interval: interval, store: gateway.store))
+            services.append(
+                WatchdogService(manager: manager, interval: interval, logger: logger) { [store = gateway.store] in
+                    _ = try await store.newestContact()
+                })
         }
         if door.certificates != nil {
             services.append(
@@ -238,7 +250,7 @@ public struct GatewayRunner: Service, CustomStringConvertible {
             services.append(EventTeller(events: worker.events(), narrator: narrator))
             services.append(worker)
         }
-        if gateway.store.lockedBecause != nil { services.append(KeyWatch(store: gateway.store)) }
+        if gateway.store.lockedBecause != nil { services.append(KeyWatch(gateway: gateway, logger: logger)) }
         if !captures.isEmpty {
             services.append(
                 ReplayService(gateway: gateway, captures: captures, narrator: narrator, announce: announce))
@@ -348,13 +360,31 @@ private struct NamedService: Service {
     }
 }
 
-/// Looks for a key that is missing until it is there.
+/// Looks for a key that is missing until it is there, and then tells the store of the destinations: a locked store takes no
+/// word of them.
 private struct KeyWatch: Service {
-    let store: ReadingStore
+    let gateway: Gateway
+    let logger: Logger
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            while (try? await store.requireKeys()) == nil, (try? await Task.sleep(for: .seconds(10))) != nil {}
+            var failure: String?
+            while true {
+                do {
+                    try await gateway.store.requireKeys()
+                    try await gateway.destinations.heed()
+                    return
+                } catch {
+                    let words = Problem(describing: error)?.message ?? "\(error)"
+                    // The store tells of the key itself.
+                    if gateway.store.lockedBecause == nil, words != failure, !Task.isCancelled {
+                        logger.error(
+                            "the destinations are not as the settings say yet", metadata: ["error": "\(words)"])
+                        failure = words
+                    }
+                    guard (try? await Task.sleep(for: .seconds(10))) != nil else { return }
+                }
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 import Foundation
+import GatewayCommands
 import GatewaySettings
 import Glibc
 import HealthReadings
-import ReadingStore
+import Logging
 import ServiceLifecycle
 
 /// The service manager's notifications (sd_notify(3)): that the gateway is up, reads its settings again, stops, lives.
@@ -50,14 +51,27 @@ struct ServiceManager: Sendable {
 struct WatchdogService: Service {
     let manager: ServiceManager
     let interval: Duration
-    let store: ReadingStore
+    let logger: Logger
+    /// Asks the store something.
+    let ask: @Sendable () async throws -> Void
 
     func run() async throws {
-        try? await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                try await Task.sleep(for: interval / 2)
-                _ = try await store.newestContact()
-                manager.notify("WATCHDOG=1")
+        await cancelWhenGracefulShutdown {
+            var failure: String?
+            // After a failure it asks again soon: the manager hears of it in time if the next answer is good, and otherwise ends the
+            // gateway and starts it anew.
+            while (try? await Task.sleep(for: failure == nil ? interval / 2 : interval / 10)) != nil {
+                do {
+                    try await ask()
+                    manager.notify("WATCHDOG=1")
+                    failure = nil
+                } catch {
+                    let words = Problem(describing: error)?.message ?? "\(error)"
+                    if words != failure, !Task.isCancelled {
+                        logger.error("the store does not answer", metadata: ["error": "\(words)"])
+                    }
+                    failure = words
+                }
             }
         }
     }

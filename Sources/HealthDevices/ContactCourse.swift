@@ -24,13 +24,16 @@ struct ContactCourse: Sendable {
     }
 
     /// Reads every service the gateway knows: a device may offer both glucose and blood pressure.
+    ///
+    /// - Parameter isOver: whether to leave a device that has not measured yet, or sends for as long as it is worn.
     mutating func run(
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool, secret: DeviceSecret,
         known: KnownMemories, journal: any FrameJournal, memory: any DeviceMemory,
-        report: @escaping @Sendable (TransferEvent) async -> Void
+        isOver: @escaping @Sendable () async -> Bool, report: @escaping @Sendable (TransferEvent) async -> Void
     ) async {
         let transfers = RecordTransfers(
-            of: peripheral, characteristics, model: model, allRecords: allRecords, secret: secret, known: known
+            of: peripheral, characteristics, model: model, allRecords: allRecords, secret: secret, known: known,
+            isOver: isOver
         ).transfers
         guard !transfers.isEmpty else {
             // What is sent only while somebody looks is nothing to read, and nothing is wrong.

@@ -16,6 +16,8 @@ actor DeviceTurns {
 
     private var occupied: [DeviceAddress: SharedTransfer?] = [:]
     private var waiting: [DeviceAddress: [AsyncStream<Never>.Continuation]] = [:]
+    /// How many wait for a device to do something else with it.
+    private var wanting: [DeviceAddress: Int] = [:]
 
     /// Takes the turn to read, where the device is free.
     func enter(_ address: DeviceAddress, reading transfer: SharedTransfer) -> Entry {
@@ -50,14 +52,24 @@ actor DeviceTurns {
     }
 
     /// Waits until whoever has the device now lets go of it; somebody else may have been faster then.
-    func waitForTurn(_ address: DeviceAddress) async throws {
+    ///
+    /// - Parameter isUrgent: whether a transfer that has no end of its own is to end for that.
+    func waitForTurn(_ address: DeviceAddress, isUrgent: Bool = true) async throws {
         try Task.checkCancellation()
         guard occupied[address] != nil else { return }
         let (stream, continuation) = AsyncStream.makeStream(of: Never.self)
         waiting[address, default: []].append(continuation)
+        if isUrgent { wanting[address, default: 0] += 1 }
         for await _ in stream {}
+        if isUrgent {
+            let left = (wanting[address] ?? 1) - 1
+            wanting[address] = left > 0 ? left : nil
+        }
         try Task.checkCancellation()
     }
+
+    /// Whether somebody waits for a device to do something else with it.
+    func isWanted(_ address: DeviceAddress) -> Bool { wanting[address] != nil }
 
     /// Lets go of a device.
     func leave(_ address: DeviceAddress) {

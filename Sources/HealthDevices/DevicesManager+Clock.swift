@@ -10,7 +10,7 @@ extension DevicesManager {
     /// - Parameters:
     ///   - address: the device; it has to be paired.
     ///   - timeout: how long the device may take to be heard.
-    ///   - wallTime: what a clock in the user's zone shows at an instant.
+    ///   - wallTime: what a clock in the zone of the device's person shows at an instant.
     /// - Throws: `RadioError`; ``ContactFailure``: `clock_cannot_be_set` where it has no such clock, `clock_refused`
     ///   where it does not let it be set, ``ContactFailure/barred(_:)``; the memory's error.
     public func setClock(

@@ -55,7 +55,9 @@ extension DevicesManager {
         progress: @escaping @Sendable (PairingProgress) async -> Void
     ) async throws -> PairedDevice {
         let known = try await bonded(address) ?? address
-        let remembered = try await pairings.model(of: known)
+        // Who types an address doesn't know its type.
+        let alike = try await pairings.pairings(like: known)
+        let remembered = (alike.first { $0.addresses.contains(known) } ?? alike.first)?.device.model
         let model = try model.map { try self.model(said: $0) }?.id ?? remembered
         defer { changes.post(.pairings) }
         return try await turns.inTurn(known) {
@@ -103,7 +105,25 @@ extension DevicesManager {
         _ progress: @Sendable (PairingProgress) async -> Void
     ) async throws -> PairedDevice {
         await progress(.waitingForDevice(address))
-        var peripheral = try await radio.peripheral(address, within: timeout)
+        let peripheral = try await radio.peripheral(address, within: timeout)
+        // As it was heard: who types an address doesn't know its type.
+        let heard = peripheral.advertisement.address ?? address
+        guard heard != address else {
+            return try await makeBond(
+                with: peripheral, at: heard, as: said, removing: old, within: timeout, agent: agent, progress)
+        }
+        return try await turns.inTurn(heard) {
+            try await makeBond(
+                with: peripheral, at: heard, as: said, removing: old, within: timeout, agent: agent, progress)
+        }
+    }
+
+    private func makeBond(
+        with found: any Peripheral, at address: DeviceAddress, as said: String?, removing old: DeviceAddress?,
+        within timeout: Duration, agent: any PairingAgent,
+        _ progress: @Sendable (PairingProgress) async -> Void
+    ) async throws -> PairedDevice {
+        var peripheral = found
         if let failure = XiaomiScale.encryption(of: peripheral.advertisement) { throw failure }
         var device = describe(peripheral.advertisement, knownAs: said)
         device.address = address
@@ -136,7 +156,9 @@ extension DevicesManager {
         } else if showsRecordsAtPairing(device), bond.address == address {
             try await pairings.admit(device, as: .paired)
             await progress(.bonded(bond.address))
-            try await undoing(bond.address, device, advertisement) { try await readAtPairing(peripheral, progress) }
+            try await undoing(bond.address, device, advertisement) {
+                try await readAtPairing(peripheral, bond.address, progress)
+            }
             do {
                 let isProven = try await prove(bond.address, of: &device, within: timeout, progress)
                 return result(device, bond.address, isProven: isProven, wasPaired: false)
@@ -170,8 +192,6 @@ extension DevicesManager {
         _ peripheral: any Peripheral, _ device: inout DeviceDescription,
         _ progress: @Sendable (PairingProgress) async -> Void
     ) async throws -> PairedDevice {
-        // As it was heard: who types an address doesn't know its type, and there is no bond to tell it later.
-        device.address = peripheral.advertisement.address ?? device.address
         guard let address = device.address, !address.isResolvablePrivate else {
             throw ContactFailure(
                 code: "private_address",
@@ -218,6 +238,7 @@ extension DevicesManager {
         do {
             try await attempt()
         } catch let failure as ContactFailure where failure.code == "omron_wrong_model" {
+            _ = atPairing.take(bond)
             try await shieldedFromCancellation {
                 try await radio.unpair(bond)
                 try await secrets?.keep(nil, of: bond)
@@ -233,10 +254,14 @@ extension DevicesManager {
     /// Reads a device on the connection on which it was paired, and disconnects. The bond stands whatever comes of it: the
     /// next contact reads what this one does not.
     private func readAtPairing(
-        _ peripheral: any Peripheral, _ progress: @Sendable (PairingProgress) async -> Void
+        _ peripheral: any Peripheral, _ bond: DeviceAddress, _ progress: @Sendable (PairingProgress) async -> Void
     ) async throws {
+        let collector = ReadingCollector(atPairing.take(bond)) { _ in nil }
+        defer {
+            if reader.journal is MemoryJournal, let found = collector.found { atPairing.keep(found, of: bond) }
+        }
         do {
-            let summary = try await reader.readAtPairing(peripheral)
+            let summary = try await reader.readAtPairing(peripheral) { collector.note($0) }
             await progress(.read(summary))
             if summary.error == "omron_wrong_model", let failure = ContactFailure(summary) { throw failure }
         } catch let failure as ContactFailure where failure.code == "omron_wrong_model" {

@@ -3,6 +3,13 @@ import HealthReadings
 import Logging
 
 extension DevicesManager {
+    /// After how long a reading on request leaves a device that goes on sending what it measures. No measurement takes longer.
+    static let longestRead: Duration = .seconds(300)
+    /// For how long a device that has not measured yet is kept from others who wait.
+    static let unsharedTime: Duration = .seconds(15)
+    /// For how long a device that sends is kept from them: by then a scale has sent all that it has stored.
+    static let sendingTime: Duration = .seconds(60)
+
     /// Waits for a paired device and takes what is new on it, as a stream of what happens; it ends with
     /// ``TransferEvent/ended(_:)``. Ending the iteration ends the transfer: what came is kept.
     ///
@@ -17,7 +24,10 @@ extension DevicesManager {
 
     /// Waits for a paired device and takes what is new on it.
     ///
-    /// Where the device is being read already, that transfer is joined: what it has brought so far is told first.
+    /// Where the device is being read already, that transfer is joined: what it has brought so far is told first. Of a transfer
+    /// that has gone on for hours, that is its beginning and the newest events.
+    /// A device that sends what it measures for as long as it is worn, as some thermometers do, is left after five minutes; if
+    /// its transfer was joined and is older than that, this returns once it has told what came so far.
     /// Cancelling ends a transfer that was begun here, and keeps what came. Of a device that is never connected
     /// (``DeviceModel/isOnlyHeard``) the next measurement is waited for.
     ///
@@ -46,6 +56,7 @@ extension DevicesManager {
         guard let bond = known else { throw RadioError.notBonded(address) }
         guard try await !isBarred(bond) else { throw ContactFailure.barred(bond) }
         guard try await !measuresOnCommand(bond) else { throw ContactFailure.measuresOnCommand(bond) }
+        var listening = sharedListening
         while true {
             let transfer = SharedTransfer(wantsAll: allRecords)
             switch await turns.enter(bond, reading: transfer) {
@@ -54,7 +65,7 @@ extension DevicesManager {
                     if try await isOnlyHeard(bond) {
                         return try await hearMeasurement(of: bond, within: timeout, transfer, report)
                     }
-                    return try await readWhenHeard(bond, within: timeout, transfer, report)
+                    return try await readWhenHeard(bond, within: timeout, listening, transfer, report)
                 }
             case .occupied: try await turns.waitForTurn(bond)
             case .joins(let current):
@@ -65,6 +76,8 @@ extension DevicesManager {
                     try await turns.waitForTurn(bond)
                 }
             }
+            // Others had the device meanwhile: that it was heard before says nothing of now.
+            listening = nil
         }
     }
 
@@ -78,7 +91,8 @@ extension DevicesManager {
         let transfer = SharedTransfer(wantsAll: false)
         guard case .entered = await turns.enter(address, reading: transfer) else { return false }
         _ = try? await perform(transfer, of: address) {
-            try await reader.read(peripheral) { event in
+            let isOver = end(of: transfer, with: address, isRequested: false)
+            return try await reader.read(peripheral, allRecords: false, until: isOver) { event in
                 transfer.note(event)
                 await report(event)
             }
@@ -86,20 +100,44 @@ extension DevicesManager {
         return true
     }
 
+    /// Whether to leave a device that has not measured yet, or sends for as long as it is worn. Its time begins now.
+    ///
+    /// - Parameter isRequested: whether somebody has asked for the transfer, and waits for its end.
+    private func end(
+        of transfer: SharedTransfer, with address: DeviceAddress, isRequested: Bool
+    ) -> @Sendable () async -> Bool {
+        let elapsed = clock.stopwatch()
+        return { [turns] in
+            let time = elapsed()
+            if time >= Self.longestRead, !isRequested { transfer.letFollowersGo() }
+            var isOver = time >= Self.longestRead && isRequested
+            let patience = transfer.hasSent ? Self.sendingTime : Self.unsharedTime
+            if !isOver, time >= patience { isOver = await turns.isWanted(address) }
+            if isOver { transfer.noteLeft() }
+            return isOver
+        }
+    }
+
     private func readWhenHeard(
-        _ address: DeviceAddress, within timeout: Duration, _ transfer: SharedTransfer,
+        _ address: DeviceAddress, within timeout: Duration, _ listening: SharedListening?, _ transfer: SharedTransfer,
         _ report: @escaping @Sendable (TransferEvent) async -> Void
     ) async throws -> ContactSummary {
         let elapsed = clock.stopwatch()
         while true {
-            let peripheral = try await radio.peripheral(address, within: max(timeout - elapsed(), .zero))
+            let peripheral: any Peripheral
+            if let heard = try await listening?.peripheral(address) {
+                peripheral = heard
+            } else {
+                peripheral = try await radio.peripheral(address, within: max(timeout - elapsed(), .zero))
+            }
             // Whoever had the turn before may have removed the bond.
             guard try await isPaired(peripheral.advertisement) else { throw RadioError.notBonded(address) }
             guard catalogue.model(for: peripheral.advertisement)?.measuresOnCommand != true else {
                 throw ContactFailure.measuresOnCommand(address)
             }
             do {
-                return try await reader.read(peripheral, allRecords: transfer.wantsAll) { event in
+                let isOver = end(of: transfer, with: address, isRequested: true)
+                return try await reader.read(peripheral, allRecords: transfer.wantsAll, until: isOver) { event in
                     transfer.note(event)
                     await report(event)
                 }
@@ -124,9 +162,10 @@ extension DevicesManager {
         let result: Result<ContactSummary, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
         let course = transfer.course
+        let mayBeMeasuring = course.model.flatMap { catalogue[$0] }?.mayBeMeasuring == true
         faultBoard.note(result, of: address)
         // Told before the device is free, so that nobody takes it for one that has just come.
-        changes.post(.ended(address, ReadingOutcome(result, news: course.news, model: course.model)))
+        changes.post(.ended(address, ReadingOutcome(result, course, mayBeMeasuring: mayBeMeasuring)))
         await turns.leave(address)
         transfer.finish(result)
         return try result.get()
@@ -140,7 +179,9 @@ extension DevicesManager {
             if case .ended(let ended) = event { summary = ended }
             await report(event)
         }
-        guard let summary else { throw CancellationError() }
-        return summary
+        if let summary { return summary }
+        guard let soFar = transfer.summarySoFar else { throw CancellationError() }
+        await report(.ended(soFar))
+        return soFar
     }
 }

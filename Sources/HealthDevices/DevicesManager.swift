@@ -18,6 +18,8 @@ import Logging
 /// whenever they show up, and takes the devices in turn with what is called here.
 public struct DevicesManager: Sendable {
     private(set) var radio: any Radio
+    /// How devices are waited for that are read together; `nil` if each is waited for by itself.
+    var sharedListening: SharedListening?
     let catalogue: Catalogue
     let pairings: any PairingMemory
     let secrets: (any DeviceSecrets)?
@@ -28,6 +30,7 @@ public struct DevicesManager: Sendable {
     let changes = ManagerChanges()
     let heardMeasurements = HeardMeasurements()
     let faultBoard = FaultBoard()
+    let atPairing = PairingReadings()
     private let heldElsewhere = ToldDevices()
     private let provider: @Sendable (DeviceModel) -> String
 
@@ -178,13 +181,20 @@ public struct DevicesManager: Sendable {
         }
     }
 
-    /// The address a device is bonded under, or, where its model makes no bond, paired under: a device may be known by several, and people do not say
-    /// whether one is public or random.
+    /// The address a device is bonded under, or, where its model makes no bond, paired under: a device may be known by
+    /// several, and people do not say whether one is public or random.
     func bonded(_ address: DeviceAddress) async throws -> DeviceAddress? {
+        if let sharedListening { return try await bonded(address, among: sharedListening.bonds.get()) }
         if let bond = try await radio.bond(with: address) { return bond.address }
+        return try await bonded(address, among: radio.bonds())
+    }
+
+    /// The address a device is bonded or paired under, if these are the bonds.
+    func bonded(_ address: DeviceAddress, among bonds: [Bond]) async throws -> DeviceAddress? {
+        if let bond = bonds.bond(with: address) { return bond.address }
         guard let device = try await pairings.pairings(like: address).first else { return nil }
-        let bonds = Set(try await radio.bonds().map(\.address))
-        if let bond = device.addresses.first(where: bonds.contains) { return bond }
+        let bonded = Set(bonds.map(\.address))
+        if let bond = device.addresses.first(where: bonded.contains) { return bond }
         return isReadWithoutBond(device) ? device.device.address ?? device.addresses.first : nil
     }
 

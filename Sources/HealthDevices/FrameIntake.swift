@@ -20,6 +20,8 @@ struct FrameIntake: Sendable {
     private(set) var partners = 0
     /// How many different sequence numbers they have.
     var distinct: Int { counted.count }
+    /// Whether a record said that its context follows, and that has not come.
+    var awaitsContexts: Bool { !announcedContexts.isSubset(of: contexts) }
     /// Sequence numbers missing between the ones that came in this contact.
     var gaps: [ClosedRange<UInt16>] { sequences.gaps }
 
@@ -31,6 +33,8 @@ struct FrameIntake: Sendable {
     private var previous: [UInt8] = []
     private var sequences = SequenceSet()
     private var counted = SequenceSet()
+    /// The numbers of the records of this contact that have a context, and of the contexts that have come.
+    private var (announcedContexts, contexts): (Set<UInt16>, Set<UInt16>) = ([], [])
     private var session: ContinuousGlucoseSession?
     private var joiner = HealthObservationJoiner()
     private var compositions: CompositionJoiner
@@ -120,6 +124,9 @@ struct FrameIntake: Sendable {
                 Frame(
                     format: own, payload: recalled ?? value.octets, receivedAt: value.receivedAt, ordinal: ordinal))
             if taken.isPart { frames += whole }
+            if value.uuid == GlucoseMeasurementContext.uuid, value.octets.count >= 3 {
+                contexts.insert(UInt16(value.octets[1]) | UInt16(value.octets[2]) << 8)
+            }
             for each in whole where isOther(each.payload) { came += 1 }
             guard isRecord, !taken.isPart else { continue }
             if value.uuid == HealthObservationSegment.uuid {
@@ -140,7 +147,11 @@ struct FrameIntake: Sendable {
             }
             if isOther(value.octets) { came += 1 }
             if value.uuid == GlucoseTransfer.measurement, value.octets.count >= 3 {
-                count(UInt16(value.octets[1]) | UInt16(value.octets[2]) << 8)
+                let number = UInt16(value.octets[1]) | UInt16(value.octets[2]) << 8
+                count(number)
+                if (try? GlucoseMeasurement(decoding: value.octets))?.hasContext == true {
+                    announcedContexts.insert(number)
+                }
             }
         }
         try await keepOpenCompositions()

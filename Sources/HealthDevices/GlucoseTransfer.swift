@@ -13,7 +13,7 @@ struct GlucoseTransfer {
     static let measurement = GlucoseMeasurement.uuid
     static let controlPoint = RecordAccessRequest.uuid
 
-    /// How long records may come late, behind the answer that says they have all come.
+    /// How long records and contexts may come late, behind the answer that says they have all come.
     static let lateness: Duration = .seconds(1)
     /// How often, and after which pause, a meter is asked again that says it is still busy with what it was asked before.
     static let (patienceWithBusy, busyPause): (Int, Duration) = (5, .milliseconds(200))
@@ -78,14 +78,17 @@ struct GlucoseTransfer {
         try throwUnlessRefused(outcome, intake)
         // Asked for everything, too: numbers that were begun anew must not be taken for the ones before.
         if outcome == .completed, last.followsCompleteTransfer, !wantsAll {
-            if continuity.newest == .same { return true }
+            if continuity.newest == .same {
+                try await takeLateValues(into: &intake)
+                return true
+            }
             if continuity.newest == .later, last.baseTime != nil {
                 let news = RecordSelection.atLeast(.sequenceNumber(last.sequence))
                 await intake.beginCounting(announced: try await count(news, into: &intake))
                 let outcome = try await perform(.report(news), into: &intake) { values, _ in continuity.look(values) }
                 try throwUnlessRefused(outcome, intake)
                 if outcome == .completed, continuity.hasMet {
-                    try await takeLateRecords(into: &intake)
+                    try await takeLateValues(into: &intake)
                     return isWhole(intake)
                 }
             }
@@ -105,7 +108,7 @@ struct GlucoseTransfer {
         case .failed(let failure): throw TransferError(failure, received: intake.received)
         case .completed, .noRecordsFound, .counted: break
         }
-        try await takeLateRecords(into: &intake)
+        try await takeLateValues(into: &intake)
         if isWhole(intake) { return true }
         // What a second full transfer does not bring either, the meter does not have. A replay repeats the first one.
         guard let last, let previous, peripheral.answerSource == .device else { return false }
@@ -163,8 +166,14 @@ struct GlucoseTransfer {
         }
     }
 
-    private func takeLateRecords(into intake: inout FrameIntake) async throws {
-        while let announced = intake.announced, intake.distinct + intake.partners < announced {
+    /// Takes what comes behind the answer: records that were counted, and contexts that records have announced. Without its
+    /// context a ketone looks like glucose.
+    private func takeLateValues(into intake: inout FrameIntake) async throws {
+        let hasContexts = characteristics.contains { $0.uuid == GlucoseMeasurementContext.uuid }
+        func lacksRecords(_ intake: FrameIntake) -> Bool {
+            intake.announced.map { intake.distinct + intake.partners < $0 } ?? false
+        }
+        while lacksRecords(intake) || hasContexts && intake.awaitsContexts {
             try Task.checkCancellation()
             guard case .values(let values) = try await peripheral.nextValues(within: Self.lateness) else { return }
             try await intake.take(values, of: streams)

@@ -39,6 +39,9 @@ final class ManagerChanges: Sendable {
 enum ReadingOutcome: Sendable {
     /// All that is new came: so many records.
     case complete(model: String?, news: Int)
+    /// It was left, or has hung up, and what it measures may come yet: it sends for as long as it is worn, or has sent
+    /// nothing so far.
+    case unfinished(model: String?, hasSent: Bool)
     /// The link was cut, and what had come was new: the next time there is less to bring.
     case cut(ContactFailure)
     /// Something else went wrong; `isLasting` where trying again soon cannot help.
@@ -50,16 +53,23 @@ enum ReadingOutcome: Sendable {
     /// What it says where the radio had gone.
     var withoutRadio: ReadingOutcome { if case .complete = self { self } else { .withdrawn } }
 
-    init(_ result: Result<ContactSummary, any Error>, news: Int, model: String?) {
+    /// - Parameters:
+    ///   - course: what came of the transfer.
+    ///   - mayBeMeasuring: whether a device of its model may send a record later, if it has sent none.
+    init(_ result: Result<ContactSummary, any Error>, _ course: SharedTransfer.Course, mayBeMeasuring: Bool) {
         switch result {
         case .success(let summary):
             guard let failure = ContactFailure(summary) else {
-                self = .complete(model: model, news: news)
+                let hasSent = summary.received > 0
+                self =
+                    course.wasLeft || mayBeMeasuring && !hasSent
+                    ? .unfinished(model: course.model, hasSent: hasSent)
+                    : .complete(model: course.model, news: course.news)
                 return
             }
             let wasCut = failure.code == TransferError.interrupted(received: 0).code
             self =
-                wasCut && news > 0
+                wasCut && course.news > 0
                 ? .cut(failure) : .failed(failure, isLasting: failure.code == TransferError.nothingToRead.code)
         case .failure(let error):
             switch error {

@@ -42,8 +42,10 @@ public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
 
     /// Keeps the readings of these frames. Nothing is durable.
     public func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
-        let times = TimeResolution(zone: zone, clock: contact.clock.map { ClockComparison($0, zone: zone) })
-        return state.withLock { state in frames.map { state.add($0, of: contact, decoder, times) } }
+        state.withLock { state in
+            let times = state.times(of: contact, in: zone)
+            return frames.map { state.add($0, of: contact, decoder, times) }
+        }
     }
 
     // MARK: Devices
@@ -52,7 +54,16 @@ public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
     public func beginContact(
         with device: DeviceDescription, at start: Instant, clock: ClockReading?, batteryPercent: UInt8?
     ) async throws -> Contact {
-        state.withLock { $0.beginContact(with: device, at: start, clock: clock) }
+        state.withLock { $0.beginContact(with: device, at: start, clock: clock, in: zone) }
+    }
+
+    /// Notes what a device's clock shows in a contact that goes on. Records that were made before it was set are placed by
+    /// what it showed then.
+    public func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact {
+        state.withLock { $0.note(clock, in: contact, zone) }
+        var contact = contact
+        contact.clock = clock
+        return contact
     }
 
     /// The record of the contact's sequence epoch that has the highest number; `nil` if there is none.

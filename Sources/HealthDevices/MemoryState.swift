@@ -11,12 +11,16 @@ struct MemoryState {
         var newestContact: (start: Instant, isComplete: Bool)?
         /// Whether everything came in the last contact, which may have been an older one of a capture.
         var lastWasComplete = false
+        var clock = MemoryClock()
 
         func isOlder(_ start: Instant) -> Bool { newestContact.map { start < $0.start } ?? false }
     }
 
     private struct CurrentContact {
         var device: Int
+        var startedAt: Instant
+        /// When the device's clock was read last in the contact.
+        var clockReadAt: Instant?
         /// How the device's contact before this one ended; `nil` where it never did.
         var previous: ContactSummary?
         /// Whether everything came in the contact before, and in the newest.
@@ -295,12 +299,13 @@ struct MemoryState {
     // MARK: Devices
 
     mutating func beginContact(
-        with device: DeviceDescription, at start: Instant, clock: ClockReading?
+        with device: DeviceDescription, at start: Instant, clock: ClockReading?, in zone: ZoneRules
     ) -> Contact {
         let index = know(device)
+        if let clock { devices[index].clock.note(clock, in: zone) }
         contactCount += 1
         contacts[contactCount] = CurrentContact(
-            device: index, previous: devices[index].lastSummary,
+            device: index, startedAt: start, clockReadAt: clock?.readAt, previous: devices[index].lastSummary,
             followsCompleteTransfer: devices[index].lastWasComplete && devices[index].newestContact?.isComplete ?? false
         )
         // A contact that never ends counts as cut.
@@ -312,6 +317,20 @@ struct MemoryState {
         known.provider = device.provider
         return Contact(
             id: contactCount, device: known, startedAt: start, sequenceEpoch: devices[index].epoch, clock: clock)
+    }
+
+    /// Notes what the device's clock shows in a contact that goes on: records that come from here on are placed by it.
+    mutating func note(_ clock: ClockReading, in contact: Contact, _ zone: ZoneRules) {
+        guard let device = contacts[contact.id]?.device else { return }
+        devices[device].clock.note(clock, in: zone)
+        contacts[contact.id]?.clockReadAt = clock.readAt
+    }
+
+    /// How records of a contact are placed in time: by the device's clock in it, and before it was set or lost its battery.
+    func times(of contact: Contact, in zone: ZoneRules) -> TimeResolution {
+        guard let current = contacts[contact.id] else { return TimeResolution(zone: zone, clock: nil) }
+        let end = current.clockReadAt ?? current.startedAt
+        return TimeResolution(zone: zone, epochs: devices[current.device].clock.epochs(until: end))
     }
 
     func lastRecord(of contact: Contact) -> LastRecord? {

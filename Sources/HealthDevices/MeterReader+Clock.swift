@@ -23,12 +23,18 @@ public struct ClockSetting: Sendable, Hashable {
 }
 
 extension MeterReader {
+    /// "Data field ignored": a device answers so that has not taken all fields of Current Time, such as the day of the week
+    /// (Current Time Service 1.1). Whether it has taken date and time, reading them tells.
+    private static let dataFieldIgnored = GATTError.attribute(0x80)
+    /// By how many seconds a clock that was just set may differ from what was written.
+    private static let settingTolerance: Int64 = 60
+
     /// Sets a device's clock, because a person asked for it. No record is asked for, and none is lost.
     ///
     /// The clock is read before and after: records the device made by the old one, and gives only later, are placed by
     /// the old one.
     ///
-    /// - Parameter wallTime: what a clock in the user's zone shows at an instant.
+    /// - Parameter wallTime: what a clock in the zone of the device's person shows at an instant.
     /// - Throws: ``ContactFailure`` (`clock_cannot_be_set`, `clock_refused`), ``GATTError``, ``RadioError``,
     ///   ``TransferError``, or the memory's error.
     func setClock(
@@ -105,12 +111,14 @@ extension MeterReader {
                 ? CurrentTime(
                     dateTime: DateTime(now), dayOfWeek: now.dayOfWeek, adjustReason: .manualTimeUpdate
                 ).encoded : DateTime(now).encoded
+            var mayBeIgnored = false
             do {
                 try await peripheral.write(octets, to: characteristic, expectingResponse: true)
             } catch let error as GATTError {
                 guard case .attribute = error else { throw error }
                 refusal = error
-                continue
+                guard isCurrentTime, error == Self.dataFieldIgnored else { continue }
+                mayBeIgnored = true
             }
             let value = try? await peripheral.read(characteristic)
             let shown = value.flatMap { value in
@@ -118,6 +126,9 @@ extension MeterReader {
                     ? (try? CurrentTime(decoding: value.octets))?.wallTime
                     : (try? DateTime(decoding: value.octets))?.wallTime
             }
+            let isTaken =
+                shown.map { abs($0.secondsSinceEpoch - now.secondsSinceEpoch) <= Self.settingTolerance } ?? false
+            if mayBeIgnored, !isTaken { continue }
             return ClockSetting(
                 device: device, before: before, written: now,
                 after: shown.flatMap { time in value.map { ClockReading(deviceTime: time, readAt: $0.receivedAt) } })
@@ -134,6 +145,8 @@ extension MeterReader {
         let found = try await link.peripheral.whileNotifying([link.answers]) {
             var course = OneTouchLink.Course()
             let before = try await link.clock(received: 0, &course)
+            // The memory may refuse it: this machine's clock is then not to be trusted with the meter's.
+            if let before { contact = try await memory.noteClock(before, in: contact) }
             let now = wallTime(.systemClock)
             guard let count = OneTouch.count(now) else {
                 throw ContactFailure(
@@ -148,7 +161,6 @@ extension MeterReader {
             try await link.acknowledge(0)
             return (before, now, try await link.clock(received: 0, &course))
         }
-        if let before = found.0 { contact = try await memory.noteClock(before, in: contact) }
         return ClockSetting(device: device, before: found.0, written: found.1, after: found.2)
     }
 }
@@ -164,11 +176,19 @@ extension MeterReader {
         _ wallTime: @Sendable (Instant) -> WallTime
     ) async throws -> (setting: ClockSetting, clock: ClockReading?) {
         let feature = try await sensor.feature()
-        func session() async throws -> ContinuousGlucoseSession {
+        let last = try await memory.lastRecord(of: contact)
+        /// What the clock shows, and the clock by which the values are dated.
+        func clock() async throws -> (shown: ClockReading?, dating: ClockReading?, isOfKnownSession: Bool) {
             let start = try await sensor.start(hasChecksums: feature?.hasChecksums ?? false)
-            return ContinuousGlucoseSession(feature: feature, start: start?.dateTime.wallTime)
+            var session = ContinuousGlucoseSession(feature: feature, start: start?.dateTime.wallTime)
+            let minute = try await sensor.minute(hasChecksums: session.hasChecksums)
+            let shown = minute.flatMap(session.clock)
+            let isKnown = last.map { !session.isAnother(than: $0, now: minute) && !session.mayBeAnother } ?? false
+            return (shown, minute.flatMap(session.clock), isKnown)
         }
-        let before = try await sensor.clock(of: session())
+        let before = try await clock()
+        // The memory may refuse it: this machine's clock is then not to be trusted with the sensor's.
+        if before.isOfKnownSession, let dating = before.dating { _ = try await memory.noteClock(dating, in: contact) }
         let moment = Instant.systemClock
         let now = wallTime(moment)
         do {
@@ -179,11 +199,8 @@ extension MeterReader {
                 description: "the sensor refused to set its time: \(GATTError.attribute(code))",
                 hint: "set it with the program that started its session")
         }
-        var session = try await session()
-        let minute = try await sensor.minute(hasChecksums: session.hasChecksums)
-        let setting = ClockSetting(device: device, before: before, written: now, after: minute.flatMap(session.clock))
-        if let last = try await memory.lastRecord(of: contact) { _ = session.isAnother(than: last, now: minute) }
-        return (setting, minute.flatMap(session.clock))
+        let after = try await clock()
+        return (ClockSetting(device: device, before: before.shown, written: now, after: after.shown), after.dating)
     }
 }
 

@@ -76,22 +76,37 @@ public struct MeterReader: Sendable {
         _ peripheral: any Peripheral, allRecords: Bool = false,
         report: @escaping @Sendable (TransferEvent) async -> Void = { _ in }
     ) async throws -> ContactSummary {
-        try await read(peripheral, allRecords: allRecords, provesBond: true, report: report)
+        try await read(peripheral, allRecords: allRecords, until: { false }, report: report)
+    }
+
+    /// Reads what is new on a peripheral.
+    ///
+    /// - Parameter isOver: asked again and again whether to leave a device that has not measured yet, or that sends what it
+    ///   measures for as long as it is worn. Such a contact ends in good order.
+    func read(
+        _ peripheral: any Peripheral, allRecords: Bool, until isOver: @escaping @Sendable () async -> Bool,
+        report: @escaping @Sendable (TransferEvent) async -> Void
+    ) async throws -> ContactSummary {
+        try await read(peripheral, allRecords: allRecords, provesBond: true, isOver: isOver, report: report)
     }
 
     /// Reads a peripheral on the connection on which it was paired, which says nothing of whether the bond holds later.
-    func readAtPairing(_ peripheral: any Peripheral) async throws -> ContactSummary {
-        try await read(peripheral, allRecords: false, provesBond: false) { _ in }
+    func readAtPairing(
+        _ peripheral: any Peripheral, report: @escaping @Sendable (TransferEvent) async -> Void
+    ) async throws -> ContactSummary {
+        try await read(peripheral, allRecords: false, provesBond: false, isOver: { false }, report: report)
     }
 
     private func read(
         _ peripheral: any Peripheral, allRecords: Bool, provesBond: Bool,
+        isOver: @escaping @Sendable () async -> Bool,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async throws -> ContactSummary {
         do {
             let connectedAt = try await peripheral.connect()
             let summary = try await read(
-                peripheral, connectedAt: connectedAt, allRecords: allRecords, provesBond: provesBond, report: report)
+                peripheral, connectedAt: connectedAt, allRecords: allRecords, provesBond: provesBond, isOver: isOver,
+                report: report)
             await peripheral.disconnectSurely()
             return summary
         } catch {
@@ -104,6 +119,7 @@ public struct MeterReader: Sendable {
 
     private func read(
         _ peripheral: any Peripheral, connectedAt: Instant, allRecords: Bool, provesBond: Bool,
+        isOver: @escaping @Sendable () async -> Bool,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async throws -> ContactSummary {
         let characteristics = try await peripheral.characteristics()
@@ -123,7 +139,7 @@ public struct MeterReader: Sendable {
             model: contact.device.model.flatMap { catalogue[$0] })
         await course.run(
             peripheral, characteristics, allRecords: allRecords, secret: try await secret(of: contact.device),
-            known: known, journal: journal, memory: memory, report: report)
+            known: known, journal: journal, memory: memory, isOver: isOver, report: report)
         await recordIfWanted(peripheral, characteristics, &course, report)
         do {
             let (memory, ended) = (memory, course)

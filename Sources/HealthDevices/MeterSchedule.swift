@@ -12,8 +12,9 @@ import HealthReadings
 ///
 /// A meter that was read is left alone until it has gone and come again, or a quiet time has passed while it stays in
 /// reach; one whose reading failed is tried again after 10 s, 30 s, 2 and 10 minutes; one whose transfer was cut is
-/// read on as soon as it is heard. Two are read at the same time; connecting is put in order by the radio. A meter that is
-/// away costs nothing. An adapter that goes, or a service that is restarted, is waited for.
+/// read on as soon as it is heard. One that has sent nothing because it may be measuring is connected again soon, for some
+/// minutes. Two are read at the same time, and few others whose transfers go on for long; connecting is put in order by the
+/// radio. A meter that is away costs nothing. An adapter that goes, or a service that is restarted, is waited for.
 ///
 /// A device that is never connected (``DeviceModel/isOnlyHeard``) is listened to, and what it says of a measurement stored.
 ///

@@ -46,6 +46,7 @@ public enum PairingProgress: Sendable, Hashable {
     /// Both sides have keys. With the identity address.
     case bonded(DeviceAddress)
     /// The device's records were read on the connection on which it was paired, as models want that do not show them later.
+    /// Without a store, the next ``DevicesManager/readings(of:within:allRecords:report:)`` returns them.
     case read(ContactSummary)
     /// The device is waited for, to be connected by its bond; what a person does at it, in words.
     case waitingForReconnect(DeviceAddress, whatToPress: String)

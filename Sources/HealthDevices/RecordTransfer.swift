@@ -37,9 +37,12 @@ struct RecordTransfers {
     /// Finds what a device offers: a maker's own protocol, then the services of ``ServiceProfile/all`` in their order.
     ///
     /// What comes as soon as it is enabled is enabled together, and last: a cuff disconnects when it has sent all it has.
+    ///
+    /// - Parameter isOver: whether to leave a device that has not measured yet, or sends for as long as it is worn.
     init(
         of peripheral: any Peripheral, _ characteristics: [Characteristic], model: DeviceModel?, allRecords: Bool,
-        secret: DeviceSecret = .unknown, known: KnownMemories = KnownMemories()
+        secret: DeviceSecret = .unknown, known: KnownMemories = KnownMemories(),
+        isOver: @escaping @Sendable () async -> Bool = { false }
     ) {
         func offers(_ profile: ServiceProfile) -> Bool {
             RecordStreams([profile]).areThere(in: characteristics)
@@ -86,7 +89,10 @@ struct RecordTransfers {
             transfers.append(
                 UnpromptedTransfer(
                     peripheral: peripheral, characteristics: characteristics, streams: .measurements,
-                    gap: model?.recordGap ?? UnpromptedTransfer.patientGap, model: model, wantsAll: allRecords))
+                    gap: model?.recordGap ?? UnpromptedTransfer.patientGap,
+                    patience: model?.mayBeMeasuring ?? true
+                        ? UnpromptedTransfer.measurement : UnpromptedTransfer.firstRecord,
+                    model: model, wantsAll: allRecords, isOver: isOver))
         }
         self.transfers = transfers
     }

@@ -217,10 +217,11 @@ struct ScheduleCourse {
     private func take(_ advertisement: Advertisement, _ group: inout DiscardingTaskGroup) {
         guard let address = advertisement.address, XiaomiScale.measurement(in: advertisement) != nil else { return }
         group.addTask { [manager, report, pace] in
-            var failures = 0
+            let (wall, begin) = (Instant.systemClock, ContinuousClock.now)
+            var (heard, failures) = (advertisement, 0)
             while true {
                 do {
-                    try await manager.takeMeasurement(in: advertisement, of: address) {
+                    try await manager.takeMeasurement(in: heard, of: address) {
                         await report(.transfer(address, $0))
                     }
                     return
@@ -231,6 +232,9 @@ struct ScheduleCourse {
                     let delay = pace.delay(afterFailures: failures)
                     await report(.failed(address, ContactFailure(error), nextTryAfter: delay))
                     guard (try? await manager.clock.sleep(for: delay)) != nil else { return }
+                    // Where this machine's clock was put right meanwhile, the measurement was heard at another time.
+                    let step = Instant.systemClock.seconds - wall.advanced(by: ContinuousClock.now - begin).seconds
+                    heard.seenAt = advertisement.seenAt.advanced(bySeconds: abs(step) > 60 ? step : 0)
                 }
             }
         }
@@ -270,7 +274,7 @@ struct ScheduleCourse {
             // been about to.
             let isRead = records > 0 || model.flatMap { manager.catalogue[$0] }?.omronMemory != nil
             settled[address] = isRead ? news.map { ($0, elapsed()) } : nil
-        case .cut, .failed, .withdrawn: settled[address] = nil
+        case .unfinished, .cut, .failed, .withdrawn: settled[address] = nil
         }
     }
 
@@ -286,7 +290,7 @@ struct ScheduleCourse {
             }
             guard !wasRead else { return }
             inbox.yield(.wasOccupied(address))
-            guard (try? await manager.turns.waitForTurn(address)) != nil else { return }
+            guard (try? await manager.turns.waitForTurn(address, isUrgent: false)) != nil else { return }
             inbox.yield(.freed(address))
         }
     }

@@ -59,13 +59,16 @@ struct SchedulePlan {
         var silence: (since: Duration, looks: Int)?
         /// It came while it was being listened for, and said so.
         var hasComeWithoutNews = false
+        /// Since when it has sent nothing though it may be measuring, and how often it was connected again since.
+        var emptiness: (since: Duration, looks: Int)?
     }
 
     private let pace: SchedulePace
     private let quietTime: @Sendable (_ model: String?) -> Duration
     private var meters: [DeviceAddress: Meter] = [:]
     private var queue: [DeviceAddress] = []
-    private var running: Set<DeviceAddress> = []
+    /// The meters that are read, and whether that has gone on for so long that it keeps no others from being read.
+    private var running: [DeviceAddress: Bool] = [:]
     private var watchingSince: Duration?
     private var nextTicket = 0
 
@@ -112,12 +115,17 @@ struct SchedulePlan {
     mutating func heard(_ address: DeviceAddress, at now: Duration) -> (steps: [Step], hasCome: Bool) {
         guard let meter = meters[address] else { return ([], false) }
         switch meter.phase {
-        case .away: return (enqueue(address), true)
+        case .away:
+            meters[address]?.emptiness = nil
+            return (enqueue(address), true)
         case .listening: return (enqueue(address), false)
         case .resting(let since):
             // All that are in reach are told of anew when watching begins.
             let isNewWatch = watchingSince.map { now - $0 < pace.settlingTime } ?? false
-            guard now - since < pace.settlingTime || isNewWatch else { return (enqueue(address), true) }
+            guard now - since < pace.settlingTime || isNewWatch else {
+                meters[address]?.emptiness = nil
+                return (enqueue(address), true)
+            }
             guard meter.ticket == nil else { return ([], false) }
             let rest = max((meter.quietTime ?? pace.quietTime) - (now - since), .zero)
             return ([wake(address, after: rest)], false)
@@ -152,7 +160,11 @@ struct SchedulePlan {
         }
         meters[address]?.silence = (silence.since, silence.looks + 1)
         meters[address]?.phase = .resting(since: now)
-        return [wake(address, after: min(pace.secondLook * (1 << min(silence.looks, 8)), pace.settlingTime))]
+        return [wake(address, after: pause(afterLooks: silence.looks))]
+    }
+
+    private func pause(afterLooks looks: Int) -> Duration {
+        min(pace.secondLook * (1 << min(looks, 8)), pace.settlingTime)
     }
 
     /// The time that was asked for has passed.
@@ -161,6 +173,9 @@ struct SchedulePlan {
         meters[address]?.ticket = nil
         switch meters[address]?.phase {
         case .resting, .backingOff: return listen(address)
+        case .reading:
+            running[address] = true
+            return startNext()
         default: return []
         }
     }
@@ -182,9 +197,11 @@ struct SchedulePlan {
 
     /// The meter could not be read, because something else is done with it.
     mutating func wasOccupied(_ address: DeviceAddress, at now: Duration) -> [Step] {
-        running.remove(address)
+        running[address] = nil
         switch meters[address]?.phase {
-        case .reading: meters[address]?.phase = .occupied
+        case .reading:
+            meters[address]?.phase = .occupied
+            return stopTimer(address) + startNext()
         // Read by others meanwhile, and heard since.
         case .resting: return heard(address, at: now).steps + startNext()
         default: break
@@ -200,14 +217,22 @@ struct SchedulePlan {
 
     /// A reading has ended, ours or another's.
     mutating func ended(_ address: DeviceAddress, _ outcome: ReadingOutcome, at now: Duration) -> [Step] {
-        running.remove(address)
+        running[address] = nil
         guard meters[address] != nil else { return startNext() }
         queue.removeAll { $0 == address }
         var steps = stopTimer(address)
         switch outcome {
         case .complete(let model, _):
             meters[address]?.failures = 0
+            meters[address]?.emptiness = nil
             meters[address]?.quietTime = quietTime(model)
+            meters[address]?.phase = .resting(since: now)
+        case .unfinished(let model, let hasSent):
+            let (since, looks) = (hasSent ? nil : meters[address]?.emptiness) ?? (now, 0)
+            let quiet = now - since < pace.lookingTime ? pause(afterLooks: looks) : quietTime(model)
+            meters[address]?.failures = 0
+            meters[address]?.emptiness = (since, looks + 1)
+            meters[address]?.quietTime = quiet
             meters[address]?.phase = .resting(since: now)
         case .cut(let failure):
             meters[address]?.failures = 0
@@ -242,14 +267,19 @@ struct SchedulePlan {
 
     private mutating func startNext() -> [Step] {
         var steps: [Step] = []
-        while running.count < max(pace.transfersAtOnce, 1), !queue.isEmpty {
+        while turnsTaken < max(pace.transfersAtOnce, 1), !queue.isEmpty {
             let address = queue.removeFirst()
             meters[address]?.phase = .reading
             meters[address]?.wasHeard = false
-            running.insert(address)
-            steps.append(.read(address))
+            running[address] = false
+            steps += [.read(address), wake(address, after: pace.turnTime)]
         }
         return steps
+    }
+
+    /// How many transfers keep others from being begun.
+    private var turnsTaken: Int {
+        running.count - min(running.values.count { $0 }, max(pace.longTransfersAtOnce, 0))
     }
 
     private mutating func listen(_ address: DeviceAddress) -> [Step] {

@@ -10,9 +10,15 @@ import HealthReadings
 struct UnpromptedTransfer: RecordTransfer {
     /// How long a device may take to send its first record.
     static let firstRecord: Duration = .seconds(15)
+    /// How long a device may take that is reached when it begins to measure (``DeviceModel/mayBeMeasuring``). Oximeters and
+    /// scales need up to 40 s. A thermometer that needs longer is connected again.
+    static let measurement: Duration = .seconds(60)
     /// The silence after which a device of no listed model is taken to have sent all it has. Two seconds are common
     /// practice and too few for some cuffs.
     static let patientGap: Duration = .seconds(5)
+    /// How soon, and in how many bursts, the rest of a measurement follows its first value when a device is left that sends: a
+    /// scale's composition behind its weight, or a second packet. Without the other a value may get no time and no user.
+    static let (company, mostCompany): (Duration, Int) = (.seconds(1), 5)
 
     let peripheral: any Peripheral
     let characteristics: [Characteristic]
@@ -20,10 +26,14 @@ struct UnpromptedTransfer: RecordTransfer {
     let streams: RecordStreams
     /// The silence after which the device is taken to have sent all it has.
     var gap = UnpromptedTransfer.patientGap
+    /// How long the device may take to send its first record.
+    var patience = UnpromptedTransfer.firstRecord
     /// What its model does otherwise than the standard says.
     var model: DeviceModel?
     /// Whether also what was sent before is wanted, where the device knows a command for that.
     var wantsAll = false
+    /// Whether to leave a device that has not measured yet, or that sends what it measures for as long as it is worn.
+    var isOver: @Sendable () async -> Bool = { false }
 
     /// It has no number of records to tell.
     var isCounted: Bool { false }
@@ -31,7 +41,7 @@ struct UnpromptedTransfer: RecordTransfer {
     /// The pause that some devices need between the connection and the first subscription.
     static let pause: Duration = .milliseconds(100)
 
-    /// Takes what comes until the device falls silent or disconnects, which both are an ordinary end.
+    /// Takes what comes until the device falls silent or disconnects, or ``isOver`` says so. Each is an ordinary end.
     func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
         // The others first: the records may begin to come at once.
         let wanted = (streams.others + streams.records).flatMap { uuid in characteristics.filter { $0.uuid == uuid } }
@@ -58,16 +68,19 @@ struct UnpromptedTransfer: RecordTransfer {
                 while true {
                     try Task.checkCancellation()
                     // Before the first record cuff pressures may come for as long as a measurement takes.
-                    let patience = intake.received == 0 ? Self.firstRecord - waited : gap
-                    let burst = try await peripheral.nextValues(
-                        within: isSending ? min(patience, Self.patientGap) : patience)
-                    if case .silence = burst, isSending, patience > Self.patientGap {
-                        // It was asked and sends nothing, not even an answer. What comes now was measured just now.
+                    let isWaiting = intake.received == 0
+                    let left = isWaiting ? patience - waited : gap
+                    let step = isWaiting || isSending ? min(left, Self.patientGap) : left
+                    let burst = try await peripheral.nextValues(within: step)
+                    if case .silence = burst, step < left {
+                        // One that was asked sends nothing, not even an answer. What comes now was measured just now.
                         isSending = false
-                        waited += Self.patientGap
+                        waited += step
+                        guard await !isOver() else { return }
                         continue
                     }
                     guard case .values(let values) = burst else { return }
+                    waited = .zero
                     var asked = 0
                     for value in values {
                         if value.uuid == GlucoseTransfer.controlPoint {
@@ -77,6 +90,12 @@ struct UnpromptedTransfer: RecordTransfer {
                         if isSending { asked += 1 }
                     }
                     try await intake.take(values, of: streams, asked: asked)
+                    // Stored records come to an end, and so does what a cuff sends.
+                    guard !isSending, !values.contains(where: Self.isPressure) else { continue }
+                    if await isOver() {
+                        try await takeCompany(into: &intake)
+                        return
+                    }
                 }
             }
         } catch {
@@ -88,6 +107,18 @@ struct UnpromptedTransfer: RecordTransfer {
         if let refusal { throw refusal }
         if case .failed(let failure)? = stored?.outcome { throw TransferError(failure, received: intake.received) }
         return true
+    }
+
+    /// Takes what follows the last value, so that a device that sends is not left within a measurement.
+    private func takeCompany(into intake: inout FrameIntake) async throws {
+        for _ in 0..<Self.mostCompany {
+            guard case .values(let values) = try await peripheral.nextValues(within: Self.company) else { return }
+            try await intake.take(values, of: streams)
+        }
+    }
+
+    private static func isPressure(_ value: CharacteristicValue) -> Bool {
+        value.uuid == BloodPressureMeasurement.uuid || value.uuid == IntermediateCuffPressure.uuid
     }
 
     /// Where a device is asked for the records that it has stored, as an oximeter is for its spot checks (Pulse Oximeter

@@ -59,6 +59,7 @@ public protocol FrameJournal: Sendable {
 }
 
 extension FrameJournal {
-    /// Keeps nothing: for a journal in which nothing outlasts the process.
+    /// Keeps nothing: for a journal in which nothing outlasts the process. One that hands frames on to another journal has to hand
+    /// these on too.
     public func keep(_ growing: Frame, of contact: Contact) async throws {}
 }

@@ -231,9 +231,13 @@ extension OutboxWorker {
             try requireNoQuiet()
             let limit = batchLimits[target.resource] ?? batchLimit
             let suspected = Set(tally.suspects.map(\.item.id))
+            if isAll, ahead.isEmpty, generation == store.contentGeneration {
+                return try await concludeSuspects(into: &tally)
+            }
+            // Before the batch is read: the destination may take long to answer, and what is decided meanwhile counts.
+            try await requireReady(target, of: person)
             let isNew = generation != store.contentGeneration
             if ahead.isEmpty || isNew {
-                if isAll, !isNew { return try await concludeSuspects(into: &tally) }
                 if isNew {
                     // What was taken would still wait.
                     try await writeAcknowledged()
@@ -245,7 +249,6 @@ extension OutboxWorker {
                 (ahead, isAll) = (ReadAhead(next.items), next.isAll)
                 last = next.items.last ?? last
             }
-            try await requireReady(target, of: person)
             tally.generation = generation
             let items = ahead.take(limit)
             let isLast = isAll && ahead.isEmpty
@@ -313,7 +316,7 @@ extension OutboxWorker {
     /// What is sent next of a target: a few batches, and whether that is all.
     ///
     /// - Throws: a failure of scope `held` if what was revoked, paused or switched off meanwhile stops the destination.
-    private func waiting(
+    func waiting(
         _ target: DeliveryTarget, in range: ClosedRange<Instant>?, after last: OutboxItem?, from oldest: Instant?,
         _ suspected: Set<OutboxID>, _ limit: Int
     ) async throws -> (items: [OutboxItem], isAll: Bool) {

@@ -47,6 +47,9 @@ public actor OutboxWorker: Service {
         /// A mark of the settings that the destination is reached with. A wait of an earlier process counts only if it was
         /// noted with the same mark.
         public var settingsMark = ""
+        /// A fingerprint of the destination's address. If the store knows another one, what waits is held until somebody
+        /// accepts this one (`ReadingStore.acceptAddress(_:of:)`). `nil`: the destination is the same wherever it is.
+        public var address: String?
 
         /// As many readings a post as the destination takes well, a pass every five minutes, waits from 2 s to 15 min, receipts
         /// within 2 min.
@@ -266,7 +269,9 @@ public actor OutboxWorker: Service {
     /// what it may get.
     func place() async throws -> DestinationKey {
         if let known { return known }
-        let key = try await store.setDestination(destination.name, kind: destination.kind, destination.rules)
+        // A store that was opened without its key has not been told of another address yet.
+        let key = try await store.setDestination(
+            destination.name, kind: destination.kind, destination.rules, address: options.address)
         known = key
         return key
     }

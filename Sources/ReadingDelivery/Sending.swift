@@ -109,26 +109,18 @@ extension OutboxWorker {
     /// Otherwise five bad readings would keep everything behind them waiting for good. It is the only reading that overtakes
     /// older ones.
     func isNewerTaken(_ batch: DeliveryBatch, into tally: inout Tally) async throws -> Bool {
-        guard var newest = batch.items.last else { return false }
-        if tally.suspects.contains(where: { $0.item.id == newest.id }) {
-            let from = Instant(seconds: newest.timestamp.seconds + 1)
-            let to = batch.range?.upperBound ?? Instant(seconds: 253_402_300_799)
-            guard from <= to,
-                let next = try await store.outboxBatch(
-                    user: batch.target.user, resource: batch.target.resource, provider: batch.target.provider,
-                    in: from...to, limit: 1, at: place()
-                ).first
-            else { return false }
-            newest = next
-        }
+        guard let last = batch.items.last else { return false }
+        try await requireReady(batch.target, of: batch.person)
+        // Read anew: what was decided since the batch was read, such as a person's consent, counts.
+        let suspected = Set(tally.suspects.map(\.item.id))
+        let next = try await waiting(
+            batch.target, in: batch.range, after: nil, from: last.timestamp, suspected, 1)
+        guard let newest = next.items.first else { return false }
         var batch = batch
         batch.items = [newest]
         batch.isLast = false
         do {
-            for part in try await destination.parts(batch) {
-                try await requireReady(part.target, of: part.person)
-                try await sendOnce(part, into: &tally)
-            }
+            for part in try await destination.parts(batch) { try await sendOnce(part, into: &tally) }
         } catch let failure as DeliveryFailure where failure.isAboutItems {
             return false
         }

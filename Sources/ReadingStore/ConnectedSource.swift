@@ -70,6 +70,38 @@ extension ReadingStore {
         try await read { [sealing] db in try Self.sources(db, sealing, user: user, at: destination) }
     }
 
+    /// What is known of a source at another destination of the same kind and address that calls the person by the same id: the
+    /// same account under another name. `nil`: nothing.
+    ///
+    /// One whose row was changed outside of this program counts as revoked.
+    ///
+    /// - Parameters:
+    ///   - user: the person.
+    ///   - provider: the provider's slug.
+    ///   - destination: the destination that knows nothing of the source itself.
+    package func sourceUnderAnotherName(
+        user: UserKey, provider: String, at destination: DestinationKey
+    ) async throws -> ConnectedSource? {
+        try await read { [sealing] db in
+            let others = try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT other.destination FROM destination_user AS own JOIN destination_user AS other
+                        ON other.user = own.user AND other.id = own.id AND other.destination <> own.destination
+                    JOIN destination AS d ON d.key = own.destination
+                    JOIN destination AS o ON o.key = other.destination AND o.kind = d.kind AND o.address = d.address
+                    WHERE own.user = ? AND own.destination = ?
+                    """, arguments: [user.rawValue, destination.rawValue])
+            let known = try others.flatMap { other in
+                try Self.storedSources(db, sealing, user: user, at: DestinationKey(rawValue: other))
+            }.filter { $0.source.provider == provider }
+            if known.contains(where: { !$0.holds }) { return ConnectedSource(provider: provider, status: .revoked) }
+            return known.map { $0.source }.max { lhs, rhs in
+                (lhs.checkedAt?.microseconds ?? Int64.min) < (rhs.checkedAt?.microseconds ?? Int64.min)
+            }
+        }
+    }
+
     /// Notes what is known of a source; ``ConnectedSource/wasCreatedOnce`` never goes back to false, and
     /// ``ConnectedSource/connectedAt`` stays where the new value has none. What is known of a source whose row was changed
     /// outside of this program is replaced, and counts as created once.

@@ -161,6 +161,8 @@ private struct ConsentKey: Hashable, Sendable {
 /// The last words of all people about everything and about each destination.
 struct ConsentWords: Sendable {
     struct Word: Sendable {
+        /// Its number: of two words the one that was said later has the higher one, whatever the clock was.
+        var number: Int64
         var isGranted: Bool
         var at: Instant
         /// Whether it was said before destinations were told apart.
@@ -177,19 +179,38 @@ struct ConsentWords: Sendable {
         let select = try PreparedStatement(
             db,
             """
-            SELECT user, kind, is_granted, at, is_early, destination FROM consent
+            SELECT user, kind, is_granted, at, is_early, destination, key FROM consent
             WHERE key IN (SELECT max(key) FROM consent GROUP BY user, kind, destination)
             """)
         defer { select.reset() }
         while try select.next() {
             let key = ConsentKey(user: select.int(0), kind: select.int(1))
             let word = Word(
-                isGranted: select.int(2) != 0, at: Instant(microseconds: select.int(3)), isEarly: select.int(4) != 0)
+                number: select.int(6), isGranted: select.int(2) != 0, at: Instant(microseconds: select.int(3)),
+                isEarly: select.int(4) != 0)
             if let destination = select.optionalInt(5) {
                 own[DestinationKey(rawValue: destination), default: [:]][key] = word
             } else {
                 general[key] = word
             }
+        }
+        try heedFormerNames(db)
+    }
+
+    /// Has the denials to a destination that is no longer named count at one of the same kind and address that came after it: it is
+    /// the same one under another name. What somebody says of the new name replaces them.
+    private mutating func heedFormerNames(_ db: Database) throws {
+        guard own.values.contains(where: { words in words.values.contains { !$0.isGranted } }) else { return }
+        let destinations = try ReadingStore.destinations(db)
+        for heir in destinations where heir.state != .removed && heir.address != nil {
+            var last: [ConsentKey: Word] = [:]
+            for former in destinations
+            where former.state == .removed && former.kind == heir.kind && former.address == heir.address
+                && former.key.rawValue < heir.key.rawValue
+            {
+                last.merge(own[former.key] ?? [:]) { $0.number > $1.number ? $0 : $1 }
+            }
+            own[heir.key, default: [:]].merge(last.filter { !$0.value.isGranted }) { said, _ in said }
         }
     }
 

@@ -93,10 +93,8 @@ struct ContactState: Sendable {
                 Alias(address: $0, ownEpoch: own, deviceEpoch: device)
             }
         }
-        let epochs = try ClockEpochs(db, device: device, contactAt: startedAt, zone: zone)
         times = TimeResolution(
-            zone: zone, clock: epochs.comparison(in: zone), earlier: epochs.beforeBreaks(in: zone),
-            unfollowed: epochs.unfollowedChange(in: zone))
+            zone: zone, epochs: try ClockEpochs(db, device: device, contactAt: startedAt, zone: zone))
     }
 
     /// Whose a record is; nil where people share the device and it says of none of them, or of somebody else.

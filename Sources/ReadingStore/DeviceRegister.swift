@@ -85,7 +85,15 @@ struct DeviceRegister {
         try device(of: model) { $0.serial == serial }
     }
 
-    private func find(_ description: DeviceDescription) throws -> Int64? {
+    /// The number of a device with an address, the oldest first where two are about to turn out to be one; none where it is
+    /// not known.
+    func known(_ description: DeviceDescription) throws -> [Int64] {
+        let (byAddress, bySerial) = try matches(description)
+        return Set([byAddress, bySerial].compactMap(\.self)).sorted()
+    }
+
+    /// The numbers of the device with the description's address, and of the one with its serial number.
+    private func matches(_ description: DeviceDescription) throws -> (byAddress: Int64?, bySerial: Int64?) {
         let byAddress = try description.address.flatMap { address in
             try Int64.fetchOne(
                 db.cachedStatement(sql: "SELECT device FROM device_address WHERE address = ? AND address_kind = ?"),
@@ -97,7 +105,11 @@ struct DeviceRegister {
         if let namesake = bySerial, try isAnother(namesake, than: byAddress, description) {
             bySerial = nil
         }
-        switch (byAddress, bySerial) {
+        return (byAddress, bySerial)
+    }
+
+    private func find(_ description: DeviceDescription) throws -> Int64? {
+        switch try matches(description) {
         case (.some(let one), .some(let other)) where one != other:
             let older = min(one, other)
             try join(max(one, other), into: older)

@@ -242,20 +242,22 @@ extension ReadingStore {
     /// Makes a device nobody's and bars it: whatever bond the system keeps, it is not read before it is paired anew.
     ///
     /// Such a device was assigned to the person, the settings give them a slot of it or all, or it was assigned to
-    /// nobody while they were the current person. One that another person used last is that person's. So is one that
-    /// the settings give to another person whole, unless the erased person has readings of it, and so has its memory.
+    /// nobody while they were the current person. One that another person used last is that person's. One that the settings
+    /// give to another person whole is theirs, unless the erased person has readings of it, and so has its memory.
     private static func erasePairings(_ db: Database, of user: Int64, isCurrent: Bool) throws {
         let (shared, others) = try SlotOwners.devices(db, of: user)
         func list(_ keys: [Int64]) -> String { keys.map { String($0) }.joined(separator: ",") }
         try db.execute(
             sql: """
                 UPDATE device SET is_paired = 0, is_proven = 0, is_barred = 1, user = NULL
-                WHERE user = ?1 OR key IN (\(list(shared))) OR (user IS NULL AND ?2 AND coalesce(
-                    (SELECT c.user FROM contact AS c WHERE c.device = device.key ORDER BY c.key DESC LIMIT 1), ?1) = ?1
-                    AND NOT (key IN (\(list(others)))
-                        AND NOT EXISTS (SELECT 1 FROM reading AS r
+                WHERE user = ?1 OR key IN (\(list(shared))) OR (user IS NULL AND ?2 AND CASE
+                    WHEN key IN (\(list(others))) THEN
+                        EXISTS (SELECT 1 FROM reading AS r
                             WHERE r.device = device.key AND r.user = ?1 AND \(OwnReadings(db).condition))
-                        AND NOT EXISTS (SELECT 1 FROM pruned AS p WHERE p.device = device.key AND p.user = ?1)))
+                        OR EXISTS (SELECT 1 FROM pruned AS p WHERE p.device = device.key AND p.user = ?1)
+                    ELSE coalesce(
+                        (SELECT c.user FROM contact AS c WHERE c.device = device.key ORDER BY c.key DESC LIMIT 1), ?1) = ?1
+                    END)
                 """, arguments: [user, isCurrent])
     }
 

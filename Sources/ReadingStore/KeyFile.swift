@@ -51,9 +51,9 @@ struct KeyFile {
     }
 
     /// Puts keys into the file, whole and durable, mode 0600, in the place of those it had; these are overwritten. None:
-    /// the file goes.
+    /// the file goes. A symbolic link stays: its target is replaced, or the key would move to where the link is.
     func replace(with keys: [SymmetricKey]) throws {
-        let path = source.path
+        let path = Self.followingLinks(source.path)
         let former = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK)
         defer { if former >= 0 { close(former) } }
         if keys.isEmpty {
@@ -66,6 +66,12 @@ struct KeyFile {
             try StoreFiles.replace(path, with: Array(keys.map { $0.base64 + "\n" }.joined().utf8))
         }
         try Self.overwrite(former, path: path)
+    }
+
+    private static func followingLinks(_ path: String) -> String {
+        guard let target = realpath(path, nil) else { return path }
+        defer { free(target) }
+        return String(cString: target)
     }
 
     private static func overwrite(_ descriptor: Int32, path: String) throws {

@@ -121,7 +121,7 @@ extension ReadingStore {
     private static let asideSetting = "clock.contacts_aside"
 
     /// Contacts up to this key that began after this instant, in microseconds, are set aside.
-    private static func contactsSetAside(_ db: Database) throws -> (key: Int64, after: Int64)? {
+    static func contactsSetAside(_ db: Database) throws -> (key: Int64, after: Int64)? {
         let numbers = try lines(db, asideSetting).compactMap { Int64($0) }
         return numbers.count == 2 ? (numbers[0], numbers[1]) : nil
     }

@@ -16,8 +16,8 @@ extension ReadingStore: DeviceMemory {
                 device, at: start, batteryPercent: batteryPercent)
             // The model may be known only now.
             let judged = try judgement(db).run(only: key)
-            guard let current = try Self.user(db, forDevice: key),
-                let zoneName = try Self.zone(db, of: current, at: start), let zone = ZoneRules.named(zoneName)
+            guard let person = try Self.user(db, forDevice: key),
+                let zoneName = try Self.zone(db, of: person, at: start), let zone = ZoneRules.named(zoneName)
             else { throw StoreError.corrupt(detail: "the person of a device has no time zone that can be used") }
             if let clock {
                 try ClockEpochs.note(db, device: key, clock, zone: zone)
@@ -29,7 +29,7 @@ extension ReadingStore: DeviceMemory {
                     VALUES (?7, ?1, ?2, ?3, ?4, (SELECT sequence_epoch FROM device WHERE key = ?1), ?5, ?6)
                     """,
                 arguments: [
-                    key, current, start.microseconds, zoneName, clock?.deviceTime.secondsSinceEpoch,
+                    key, person, start.microseconds, zoneName, clock?.deviceTime.secondsSinceEpoch,
                     clock?.readAt.microseconds, try Self.nextKey(db, of: "contact"),
                 ])
             let number = db.lastInsertedRowID
@@ -103,7 +103,9 @@ extension ReadingStore: DeviceMemory {
                             WHERE device = ?1 AND sequence_epoch = ?2 AND sequence = p.sequence))
                     """), arguments: [device, epoch])
         // The last contact may have been an older one of a capture: what the newest left behind is missing all the same. The
-        // last is looked for backwards along the table: the index would be walked along for all contacts of the device.
+        // last is looked for backwards along the table: the index would be walked along for all contacts of the device. One that
+        // is set aside would be the newest until the time has come that the wrong clock showed.
+        let (aside, after) = try Self.contactsSetAside(db) ?? (0, Int64.max)
         let lastWasComplete = try Bool.fetchOne(
             try db.cachedStatement(
                 sql: """
@@ -112,8 +114,9 @@ extension ReadingStore: DeviceMemory {
                             WHERE device = ?1 AND key < ?2 ORDER BY key DESC LIMIT 1), 0)
                         AND coalesce((
                             SELECT is_complete FROM contact INDEXED BY contact_device
-                            WHERE device = ?1 AND key < ?2 ORDER BY started_at DESC, key DESC LIMIT 1), 0)
-                    """), arguments: [device, contact])
+                            WHERE device = ?1 AND key < ?2 AND (key > ?3 OR started_at <= ?4)
+                            ORDER BY started_at DESC, key DESC LIMIT 1), 0)
+                    """), arguments: [device, contact, aside, after])
         return LastRecord(
             sequence: newest.sequence, baseTime: newest.baseTime.map(WallTime.init(secondsSinceEpoch:)),
             time: newest.time.map(Instant.init(seconds:)), count: count ?? 0,
@@ -124,17 +127,19 @@ extension ReadingStore: DeviceMemory {
     /// that was replayed.
     public func previousSummary(before contact: Contact) async throws -> ContactSummary? {
         try await read { db in
+            let (aside, after) = try Self.contactsSetAside(db) ?? (0, Int64.max)
             let row = try Row.fetchOne(
                 db.cachedStatement(
                     sql: """
                         SELECT is_complete, error, announced, coalesce(received, 0),
-                            started_at < (
+                            coalesce(started_at < (
                                 SELECT started_at FROM contact INDEXED BY contact_device
-                                WHERE device = last.device AND key < ?1 ORDER BY started_at DESC LIMIT 1),
+                                WHERE device = last.device AND key < ?1 AND (key > ?2 OR started_at <= ?3)
+                                ORDER BY started_at DESC LIMIT 1), 0),
                             gaps
                         FROM contact AS last NOT INDEXED
                         WHERE device = (SELECT device FROM contact WHERE key = ?1) AND key < ?1 ORDER BY key DESC LIMIT 1
-                        """), arguments: [contact.id])
+                        """), arguments: [contact.id, aside, after])
             guard let row, let isComplete = try row.value(0) as Bool?, try !row.value(4) as Bool else { return nil }
             let gaps: String? = try row.value(5)
             return ContactSummary(
@@ -284,9 +289,11 @@ extension ReadingStore: DeviceMemory {
         }
     }
 
-    /// Whose readings a device's are: the user it is assigned to, else the current one.
-    private static func user(_ db: Database, forDevice key: Int64) throws -> Int64? {
-        try Int64.fetchOne(
+    /// Whose readings a device's are: the person to whom the settings give it whole, else the one it is assigned to, else the
+    /// current one. What it sends belongs to that person even where it makes no reading, and its clock shows their time.
+    static func user(_ db: Database, forDevice key: Int64) throws -> Int64? {
+        if let whole = try SlotOwners(db, device: key).whole { return whole }
+        return try Int64.fetchOne(
             db.cachedStatement(
                 sql: """
                     SELECT coalesce(

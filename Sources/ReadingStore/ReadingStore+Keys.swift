@@ -79,15 +79,37 @@ extension ReadingStore {
     /// Takes the keys of the file into use.
     ///
     /// - Parameter key: a new key, which the file gets first.
+    /// - Throws: ``StoreError/keyMissing(path:)`` or ``StoreError/keyWrong(path:)`` if there is a new key and the file lacks one that
+    ///   rows are under: the keys that the store still knows would be lost with it.
     func takeKeys(adding key: SymmetricKey? = nil) async throws {
         let taken = try await write(.setting) { [self] db -> TakenKeys in
             // The file is changed in transactions only: of two changes at the same moment, one would lose its key.
-            if let key { try keyFile.replace(with: (keyFile.read() ?? []) + [key]) }
+            if let key { try keyFile.replace(with: Self.keysOfRows(keyFile, db) + [key]) }
             return try takeKeys(db)
         } committed: { [self] taken in
             use(taken)
         }
         report(taken)
+    }
+
+    /// Checks that the file still has every key that rows are under. A store that is open knows them until it is closed; without the
+    /// file it can't be opened again.
+    ///
+    /// - Throws: ``StoreError/keyMissing(path:)``, ``StoreError/keyWrong(path:)``, ``StoreError/keyUnusable(path:reason:)``.
+    package func checkKeyFile() async throws {
+        guard sealing.inUse != [0] else { return }
+        let file = keyFile
+        try await read { db in _ = try Self.keysOfRows(file, db) }
+    }
+
+    /// The keys of the file, all that rows are under among them.
+    private static func keysOfRows(_ file: KeyFile, _ db: Database) throws -> [SymmetricKey] {
+        let keys = try file.read()
+        let checks = (keys ?? []).map(KeyFile.check)
+        guard try KeyList(db).entries.allSatisfy({ $0.number == 0 || checks.contains($0.check) }) else {
+            throw keys == nil ? StoreError.keyMissing(path: file.source.path) : .keyWrong(path: file.source.path)
+        }
+        return keys ?? []
     }
 
     private func takeKeys(_ db: Database) throws -> TakenKeys {
@@ -193,6 +215,7 @@ extension ReadingStore {
     /// - Parameter progress: called after each transaction, by a call that this one waits for, too.
     /// - Returns: how many readings were re-encrypted, and which rows could not be read.
     /// - Throws: ``StoreError/keyUnusable(path:reason:)`` where the file is not the store's to write;
+    ///   ``StoreError/keyMissing(path:)`` and ``StoreError/keyWrong(path:)`` where it lacks the key that the store is open with;
     ///   ``StoreError/tooLittleSpace(path:needed:free:)``, and nothing was changed; `CancellationError`.
     @discardableResult
     public func rotateKey(progress: @escaping StoreProgress.Handler = { _ in }) async throws -> KeyChange {

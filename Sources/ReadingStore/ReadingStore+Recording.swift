@@ -2,8 +2,10 @@ import GRDB
 import HealthReadings
 
 extension ReadingStore {
-    /// Whose readings a device's are: the person it is assigned to, else the current user, also of a device that was never met.
-    /// Of a device that people share, whoever its readings without a slot are taken for.
+    /// Whose readings a device's are: the person to whom the settings give it whole, else the person it is assigned to, else the
+    /// current user. The device need not have been met.
+    ///
+    /// - Parameter address: any address of the device.
     public func person(ofDevice address: DeviceAddress) async throws -> UserKey {
         try await read { db in try Self.person(db, ofDevice: address) }
     }
@@ -20,6 +22,7 @@ extension ReadingStore {
     }
 
     private static func person(_ db: Database, ofDevice address: DeviceAddress) throws -> UserKey {
+        if let whole = try SlotOwners(db, of: address).whole { return UserKey(rawValue: whole) }
         let bits = Int64(bitPattern: address.bits)
         let person = try Int64.fetchOne(
             db,

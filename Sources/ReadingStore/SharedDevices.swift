@@ -92,9 +92,25 @@ struct SlotOwners: Sendable {
     var people: Set<Int64> { Set(owners.values).union(whole.map { [$0] } ?? []) }
 
     init(_ db: Database, device: Int64) throws {
+        try self.init(db) { try Self.addresses(db, of: device) }
+    }
+
+    /// Those of the device with this address, which need not have been met.
+    init(_ db: Database, of address: DeviceAddress) throws {
+        try self.init(db) {
+            var addresses: Set<UInt64> = [address.bits]
+            let bits = String(Int64(bitPattern: address.bits))
+            for device in try Int64.fetchAll(db, sql: OwnReadings.devices(of: [bits])) {
+                addresses.formUnion(try Self.addresses(db, of: device))
+            }
+            return addresses
+        }
+    }
+
+    private init(_ db: Database, addresses find: () throws -> Set<UInt64>) throws {
         let lines = try ReadingStore.lines(db, Self.setting)
         guard !lines.isEmpty else { return }
-        let addresses = try Self.addresses(db, of: device)
+        let addresses = try find()
         for line in lines {
             let parts = line.split(separator: " ")
             guard parts.count == 3, let address = UInt64(parts[0]), addresses.contains(address),

@@ -102,7 +102,8 @@ public enum StoreError: Error, Sendable, Hashable {
         case .tookTooLong: "Ask for fewer readings, or use a cursor instead of an offset."
         case .invalidCursor: "Pass a cursor that a query returned."
         case .unknownPosition: "Read what is stored once more, and go on from there."
-        case .unknownTimeZone: "Use a name such as Europe/Berlin."
+        case .unknownTimeZone:
+            "Use a name such as Europe/Berlin. Older ones, such as US/Eastern, are in Debian 13's package tzdata-legacy."
         case .unknown, .internalFault: "Please report this."
         }
     }

@@ -408,6 +408,12 @@ extension Reading {
             if record.sensor != nil, record.exclusion == .sensorNotActive, found.exclusion == nil {
                 found.exclusion = record.exclusion
             }
+            // They delivered what an oximeter measured while it calibrated, or had a malfunction. It stays as well.
+            if record.value.kind == .spo2, found.exclusion == .errorRecord,
+                [nil, Exclusion.notANumber, .implausible].contains(record.exclusion)
+            {
+                found.exclusion = record.exclusion
+            }
             return found == record
         }
     }

@@ -1,6 +1,5 @@
-/// A key or token: it can be sent, and nothing else. Its description, its mirror and its dump never show it.
+/// A key or token. Its description, its mirror and its dump never show it; ``revealed()`` alone does.
 public struct Secret: Sendable, Hashable {
-    /// The secret itself; only ever put into a request's header.
     let value: String
 
     /// Keeps a secret; white space around it (a file's last line feed) is dropped.
@@ -10,6 +9,10 @@ public struct Secret: Sendable, Hashable {
         while rest.last?.isWhitespace == true { rest.removeLast() }
         value = String(rest)
     }
+
+    /// The secret itself, for a program that has to hand it on: a sign-in token to the person's client, a link's token to a page of
+    /// its own. Write it into no log.
+    public func revealed() -> String { value }
 
     /// Reads the secret as a sign-in token.
     public func signInToken() throws(VitalSignInToken.Malformed) -> VitalSignInToken { try VitalSignInToken(value) }

@@ -262,9 +262,16 @@ public actor SourceKeeper {
 
     private func isListed(_ provider: String, _ user: StoreUser) -> Bool { known[user.key]?.listed[provider] != nil }
 
+    /// What is known of a source. A destination that has another name now knows what it knew under the former one: what was
+    /// revoked stays so.
     private func stored(_ provider: String, _ user: StoreUser) async throws -> ConnectedSource {
-        try await store.source(user: user.key, provider: provider, at: place())
-            ?? ConnectedSource(provider: provider, status: .absent)
+        let place = try await place()
+        if let known = try await store.source(user: user.key, provider: provider, at: place) { return known }
+        guard
+            let former = try await store.sourceUnderAnotherName(user: user.key, provider: provider, at: place)
+        else { return ConnectedSource(provider: provider, status: .absent) }
+        try await store.setSource(former, user: user.key, at: place)
+        return former
     }
 
     private func list(_ user: StoreUser) async throws {

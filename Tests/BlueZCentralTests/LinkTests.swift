@@ -197,6 +197,27 @@ struct LinkTests {
         #expect(log.last?.hasSuffix("Device1.Disconnect") ?? false)
     }
 
+    @Test("A bonded device whose links the daemon says were out of reach has not forgotten the bond")
+    func doesNotAccuseTheDistant() async throws {
+        var limits = RadioLimits.test
+        limits.connectAltogether = .seconds(1)
+        let bench = try await Bench(limits: limits)
+        _ = try await bench.addMeter(Bench.meter.description, Self.bonded)
+        await bench.daemon.on("Device1.Connect") { daemon, call in
+            try await daemon.changeDevice(call.path, ["Connected": .bool(true)])
+            try await daemon.changeDevice(call.path, ["Connected": .bool(false)])
+            try await daemon.emit(
+                call.path, "org.bluez.Device1", "Disconnected",
+                [.string("org.bluez.Reason.Timeout"), .string("Connection timeout")])
+            throw EmulatedDaemon.abortByLocal
+        }
+        await #expect(throws: RadioError.notConnected(Bench.meter, "le-connection-abort-by-local")) {
+            _ = try await bench.connect()
+        }
+        let attempts = await bench.daemon.log.count { $0.hasSuffix("Device1.Connect") }
+        #expect(attempts > LinkCourse.lossesToForget)
+    }
+
     @Test("A daemon that says the key is missing is believed at once")
     func believesTheDaemon() async throws {
         let bench = try await Bench()

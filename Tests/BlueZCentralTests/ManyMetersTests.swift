@@ -1,4 +1,5 @@
 import GATTClient
+import HealthDevices
 import HealthReadings
 import LibDBus
 import TestBus
@@ -18,7 +19,7 @@ struct ManyMetersTests {
         let addresses: [DeviceAddress]
 
         init() async throws {
-            bench = try await Bench(matchRules: 512)
+            bench = try await Bench(matchRules: 512, replies: 128)
             addresses = (0..<Self.meters).map { DeviceAddress(bits: 0xC000_0000_0000 + $0, kind: .random) }
             var paths: [String] = []
             for address in addresses { paths.append(try await Self.add(address, to: bench)) }
@@ -104,6 +105,82 @@ struct ManyMetersTests {
         let (peripheral, characteristics) = try await bench.connect()
         #expect(Set(characteristics.keys) == [0x2A18, 0x2A34, 0x2A51, 0x2A52])
         await peripheral.disconnect()
+    }
+
+    @Test("All meters are waited for at once, and each is read when it is heard")
+    func readsAll() async throws {
+        let clinic = try await Clinic()
+        let (bench, addresses) = (clinic.bench, clinic.addresses)
+        let numbers = [0, 300, 599]
+        for number in numbers {
+            try await bench.daemon.addService(0x180A, of: clinic.paths[number], at: 0x30, [0x2A24])
+        }
+        let manager = DevicesManager(
+            radio: bench.radio, keepingIn: MemoryJournal(timeZone: try #require(ZoneRules.named("Europe/Berlin"))))
+        let (read, failed) = (Notes<DeviceAddress>(), Notes<String>())
+        let reading = Task {
+            try await manager.listening(for: Set(addresses), within: .seconds(600)) { manager in
+                await withDiscardingTaskGroup { group in
+                    for address in addresses {
+                        group.addTask {
+                            do {
+                                _ = try await manager.read(address, within: .seconds(600)) { _ in }
+                                read.add(address)
+                            } catch {
+                                failed.add("\(error)")
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        try await until { await bench.daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        for number in numbers {
+            try await bench.daemon.changeDevice(clinic.paths[number], ["RSSI": .int16(-50)])
+            try await until { read.all.last == addresses[number] || !failed.all.isEmpty }
+        }
+        #expect(read.all == numbers.map { addresses[$0] })
+        #expect(failed.all.isEmpty)
+        reading.cancel()
+        try await reading.value
+        #expect(failed.all.count == addresses.count - numbers.count)
+        #expect(Set(failed.all) == ["\(CancellationError())"])
+    }
+
+    @Test("Meters that wait for their turn to be connected have none of the match rules of a connection")
+    func connectsInTurn() async throws {
+        let clinic = try await Clinic()
+        let bench = clinic.bench
+        let here = clinic.paths.prefix(150)
+        for path in here { try await bench.daemon.changeDevice(path, ["RSSI": .int16(-50)]) }
+        var heard: [any Peripheral] = []
+        for try await peripheral in bench.radio.peripherals(Set(clinic.addresses)) {
+            heard.append(peripheral)
+            if heard.count == here.count { break }
+        }
+        let gate = Gate()
+        await bench.daemon.on("Device1.Connect") { daemon, call in
+            await gate.wait()
+            return try await daemon.behave("Device1.Connect", call)
+        }
+        let failed = Notes<String>()
+        let contacts = Task { [heard] in
+            await withDiscardingTaskGroup { group in
+                for peripheral in heard {
+                    group.addTask {
+                        do { _ = try await peripheral.connect() } catch { failed.add("\(error)") }
+                        await peripheral.disconnect()
+                    }
+                }
+            }
+        }
+        try await until { await bench.daemon.log.contains { $0.hasSuffix("Device1.Connect") } }
+        // The others wait meanwhile.
+        try await Task.sleep(for: .milliseconds(300))
+        gate.open()
+        await contacts.value
+        #expect(failed.all.isEmpty)
+        #expect(await bench.daemon.log.count { $0.hasSuffix("Device1.Connect") } == here.count)
     }
 
     @Test("Connections of many meters are followed")

@@ -169,6 +169,29 @@ struct ValueTests {
         #expect(await bench.daemon.count("char001c GattCharacteristic1.StopNotify") == 1)
     }
 
+    @Test("Values that came with the link's end don't wait until the service has stopped their notifications")
+    func valuesBeforeStopping() async throws {
+        let bench = try await Bench()
+        let meter = try await bench.addMeter()
+        let (peripheral, characteristics) = try await bench.connect()
+        try await peripheral.startNotifying(try #require(characteristics[0x2A18]))
+        let gate = Gate()
+        await bench.daemon.on("GattCharacteristic1.StopNotify") { daemon, call in
+            await gate.wait()
+            return try await daemon.behave("GattCharacteristic1.StopNotify", call)
+        }
+        try await bench.daemon.notify(meter.measurement, [1])
+        try await bench.daemon.linkDown(meter.path)
+        // By its answer both are there, so that they are taken together.
+        _ = try await peripheral.read(try #require(characteristics[0x2A51]))
+        #expect(try await Self.values(peripheral, 1).map(\.octets) == [[1]])
+        #expect(await bench.daemon.count("char001c GattCharacteristic1.StopNotify") == 0)
+        gate.open()
+        #expect(try await peripheral.nextValues(within: .seconds(600)) == .disconnected)
+        #expect(await bench.daemon.count("char001c GattCharacteristic1.StopNotify") == 1)
+        await peripheral.disconnect()
+    }
+
     @Test("A service that is killed is told after every value that came before, as lost")
     func tellsTheLossLast() async throws {
         let bench = try await Bench()

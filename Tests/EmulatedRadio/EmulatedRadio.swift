@@ -11,6 +11,7 @@ package final class EmulatedRadio: Radio {
         var listeners: [Int: AsyncStream<Void>.Continuation] = [:]
         var next = 0
         var discoveries = 0
+        var waits = 0
     }
 
     private let state: Mutex<State>
@@ -25,6 +26,8 @@ package final class EmulatedRadio: Radio {
 
     /// How many look for devices now.
     package var discoveries: Int { state.withLock(\.discoveries) }
+    /// How often a meter was waited for by itself.
+    package var waits: Int { state.withLock(\.waits) }
 
     package func setAdapter(_ adapter: AdapterState) {
         state.withLock { $0.adapter = adapter }
@@ -66,12 +69,15 @@ package final class EmulatedRadio: Radio {
     }
 
     /// A stream fed by a task of its own that ends with it.
+    ///
+    /// - Parameter first: what the stream has from the beginning.
     private func stream<Element: Sendable>(
-        discovering: Bool = false,
+        discovering: Bool = false, first: [Element] = [],
         _ body: @escaping @Sendable (AsyncThrowingStream<Element, any Error>.Continuation) async throws -> Void
     ) -> AsyncThrowingStream<Element, any Error> {
         AsyncThrowingStream { continuation in
             if discovering { state.withLock { $0.discoveries += 1 } }
+            for element in first { continuation.yield(element) }
             let task = Task {
                 do {
                     try await body(continuation)
@@ -125,8 +131,11 @@ package final class EmulatedRadio: Radio {
     }
 
     package func peripherals(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<any Peripheral, any Error> {
-        stream { continuation in
-            var wasThere: Set<DeviceAddress> = []
+        // However busy the machine is, those that are there have been heard in time.
+        let isUsable = (try? checkAdapter()) != nil
+        let there = meters.filter { isUsable && addresses.contains($0.address) && $0.isAwake && !$0.isConnected }
+        return stream(first: there) { continuation in
+            var wasThere = Set(there.map(\.address))
             for await _ in self.changes() {
                 try self.checkAdapter()
                 for meter in self.meters where addresses.contains(meter.address) {
@@ -139,6 +148,7 @@ package final class EmulatedRadio: Radio {
     }
 
     package func peripheral(_ address: DeviceAddress, within timeout: Duration) async throws -> any Peripheral {
+        state.withLock { $0.waits += 1 }
         try checkAdapter()
         // However busy the machine is, one that is there has been heard in time.
         if let meter = reachable(address) { return meter }

@@ -302,4 +302,24 @@ struct VitalProfileTests {
         #expect(!PulseOximeterStatus(measurement: 1 << 7, device: 1 << 4).saysNoValue)
         #expect(PulseOximeterStatus(measurement: 1 << 7).names == ["validated_data"])
     }
+
+    @Test("promise 6: what an oximeter measures while it calibrates or has a malfunction is no reading")
+    func fault() {
+        let pair = SaturationAndPulse(saturation: MedFloat16(rawValue: 97), pulseRate: MedFloat16(rawValue: 72))
+        let statuses: [(PulseOximeterStatus, Exclusion?)] = [
+            (PulseOximeterStatus(measurement: 1 << 12), .errorRecord),
+            (PulseOximeterStatus(device: 1 << 1), .errorRecord),
+            (PulseOximeterStatus(measurement: 1 << 13), .errorRecord),
+            // Doubts leave it one: early estimated, questionable.
+            (PulseOximeterStatus(measurement: 1 << 6), nil), (PulseOximeterStatus(measurement: 1 << 14), nil),
+            // Poor signal, low perfusion and a questionable pulse.
+            (PulseOximeterStatus(device: 1 << 4 | 1 << 5 | 1 << 8), nil),
+        ]
+        for (status, exclusion) in statuses {
+            #expect(PulseOximeterSpotCheck(value: pair, status: status).record.exclusion == exclusion)
+            #expect(PulseOximeterContinuous(normal: pair, status: status).record.exclusion == exclusion)
+        }
+        // Stored recordings are read by the former rule.
+        #expect(!PulseOximeterStatus(measurement: 1 << 12, device: 1 << 1).saysNoValue)
+    }
 }

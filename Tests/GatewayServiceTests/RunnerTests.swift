@@ -2,8 +2,12 @@ import EmulatedRadio
 import Foundation
 import GATTClient
 import GatewayCommands
+import GatewayService
+import GatewaySettings
 import HealthReadings
 import LogLines
+import ReadingStore
+import ServiceLifecycle
 import TestSupport
 import Testing
 
@@ -112,6 +116,30 @@ import Testing
         try await bench.stop()
         _ = await watching.result
         _ = await page.result
+    }
+
+    @Test("a gateway that is stopped before its store is open ends at once and in good order")
+    func stoppedWhileOpening() async throws {
+        // Somebody else has the store. Making one of an earlier version one of this version takes time in the same place.
+        let owner = try await GatewayBench(.inProcess, settings: ["bluetooth.adapter": "none"])
+        let state = StateDirectory(flag: owner.gateway.store.directory, environment: [:])
+        let (begun, begins) = AsyncStream.makeStream(of: Void.self)
+        let logger = owner.log.logger()
+        let runner = GatewayRunner(
+            settings: try Settings(
+                environment: [:], flags: GatewayBench.zone, managed: ManagedSettings(stateDirectory: state.path)),
+            state: state, showsValues: false, logger: logger,
+            connection: {
+                begins.yield()
+                return nil
+            }
+        ) { _ in }
+        let group = ServiceGroup(services: [runner], logger: logger)
+        let running = Task { try await group.run() }
+        for await _ in begun { break }
+        await group.triggerGracefulShutdown()
+        try await running.value
+        try await owner.stop()
     }
 
     static func get(_ url: URL) async throws -> String? {

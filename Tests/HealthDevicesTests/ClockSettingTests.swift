@@ -47,6 +47,18 @@ import Testing
         #expect(cuff.log.requests.last == DateTime(.summer).encoded && cuff.cuffRecords.count == 2)
     }
 
+    @Test("a device that ignores a field of Current Time, and takes date and time, has its clock set")
+    func fieldIgnored() async throws {
+        try await bench.meter(paired: .proven) {
+            $0.readable[0x2A2B] = .success(current(.spring))
+            $0.writable[0x2A2B] = .attribute(0x80)
+            $0.takesWhatItRefuses = true
+        }
+        let setting = try await bench.manager.setClock(of: .device(1)) { _ in .summer }
+        #expect(setting.before?.deviceTime == .spring && setting.after?.deviceTime == .summer)
+        #expect(bench.store.clocks.map(\.deviceTime) == [.summer])
+    }
+
     @Test("a clock that cannot be set, or may not be, is a named failure", arguments: [false, true])
     func refused(hasClock: Bool) async throws {
         try await bench.meter(paired: .proven) {
@@ -84,6 +96,18 @@ import Testing
         #expect(setting.before?.deviceTime == WallTime(secondsSinceEpoch: 848_000_000 + 946_684_799))
         #expect(setting.after?.deviceTime == .summer && meter.asked.isEmpty)
         #expect(store.clocks.map(\.deviceTime) == [setting.before?.deviceTime, .summer])
+    }
+
+    @Test("a OneTouch meter whose clock says that this machine's is wrong keeps its own")
+    func oneTouchRefused() async throws {
+        let store = bench.store
+        store.refuseClocks()
+        let meter = EmulatedOneTouch(EmulatedOneTouch.Behaviour(), log: EventLog())
+        let failure = await #expect(throws: ContactFailure.self) {
+            try await MeterReader(journal: store, memory: store).setClock(of: meter) { _ in .summer }
+        }
+        #expect(failure?.code == "clock_not_trusted" && meter.behaviour.clock == 848_000_000)
+        #expect(store.summaries.first??.error == "clock_not_trusted")
     }
 
     @Test("days of the week follow from the date")

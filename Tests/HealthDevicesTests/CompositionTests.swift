@@ -103,6 +103,18 @@ import Testing
         #expect(Array(bench.store.frames.map(\.payload).prefix(2)) == [Self.first, Self.second])
     }
 
+    @Test("a scale that is left while it sends is left behind a weighing, not within one", arguments: [true, false])
+    func left(isWeight: Bool) async throws {
+        let bench = Bench(
+            isWeight
+                ? scale(sending: [Self.weight(minute: 15, user: 2), Self.fat(225)]) : scale([Self.first, Self.second]))
+        let summary = try await bench.reader.read(bench.device, allRecords: false, until: { true }) { _ in }
+        #expect(summary == ContactSummary(isComplete: true, received: isWeight ? 2 : 1))
+        #expect(found(bench.store.records) == [one(225, minute: 15, user: 2)])
+        #expect(isWeight || bench.store.frames.map(\.payload).contains(Self.second))
+        #expect(bench.device.waited == UnpromptedTransfer.company)
+    }
+
     @Test("in a store the two packets are one reading of 30 October, 07:15, which reads from its frames as it did")
     func stored() async throws {
         let now = try #require(Instant(rfc3339: "2026-11-22T00:00:00Z"))

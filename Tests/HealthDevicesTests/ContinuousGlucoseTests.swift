@@ -284,6 +284,19 @@ import Testing
         }
     }
 
+    @Test("promise 2: what a sensor samples is asked again where it was not answered, and no value comes as another")
+    func featureNotAnswered() async throws {
+        let bench = bench()
+        let journal = MemoryJournal(timeZone: try #require(ZoneRules.named("Europe/Berlin")))
+        let reader = MeterReader(journal: journal, memory: journal)
+        #expect(try await reader.read(bench.device).isComplete && journal.readings.count == 12)
+        bench.device.change { $0.readable[0x2AA8] = .failure(.timedOut) }
+        #expect(try await reader.read(bench.device).error == "timeout")
+        #expect(journal.readings.count == 12)
+        bench.device.change { $0.readable = Self.readable(start: Self.start, minute: 12, hasChecksum: true) }
+        #expect(try await reader.read(bench.device).isComplete && journal.readings.count == 12)
+    }
+
     @Test("promise 3 and 4: a transfer that is cut is kept and read on; a silent sensor is aborted by name")
     func faults() async throws {
         let cut = bench { $0.cutAfter = 5 }
@@ -359,6 +372,18 @@ import Testing
         bench.device.change { $0.readable = Self.readable(start: moved, minute: 5, hasChecksum: true) }
         #expect(try await set(other).after?.deviceTime == other.shown(inMinute: 5))
         #expect(bench.store.clocks.last?.deviceTime == other.shown(inMinute: 5))
+    }
+
+    @Test("a sensor whose clock says that this machine's is wrong is told no other time")
+    func clockContradicts() async throws {
+        let bench = bench { $0.writable[0x2AAA] = .some(nil) }
+        try await bench.read()
+        bench.store.refuseClocks()
+        let asked = bench.log.requests.count
+        let failure = await #expect(throws: ContactFailure.self) {
+            try await MeterReader(journal: bench.store, memory: bench.store).setClock(of: bench.device) { _ in .summer }
+        }
+        #expect(failure?.code == "clock_not_trusted" && bench.log.requests.count == asked)
     }
 
     // MARK: The store

@@ -163,6 +163,20 @@ import Testing
         read.note(.stored([.new(all[0]), .revised(all[0]), .revised(all[1]), .revised(all[1]), .repeated(all[2].id)]))
         #expect(read.found?.readings == [all[0]] && read.found?.revised == [all[1]])
     }
+
+    @Test("a transfer that is given up by whoever began it, and begun again, loses nothing of what it had brought")
+    func takenOver() async throws {
+        meter()
+        let all = try await manager.readings(of: .device(1)).readings
+        let read = ReadingCollector { _ in nil }
+        let contact = Contact(
+            id: 1, device: DeviceDescription(address: .device(1)), startedAt: Instant(seconds: 0))
+        read.note(.began(contact))
+        read.note(.stored([.new(all[0]), .new(all[1]), .revised(all[2])]))
+        read.note(.began(contact))
+        read.note(.stored([.repeated(all[0].id), .revised(all[1]), .revised(all[2]), .new(all[3])]))
+        #expect(read.found?.readings == [all[0], all[1], all[3]] && read.found?.revised == [all[2]])
+    }
 }
 
 /// Types these digits.

@@ -57,6 +57,8 @@ final class EmulatedDevice: Peripheral {
         var more: [(uuid: BluetoothUUID, service: BluetoothUUID)] = []
         /// What becomes of writing these; what is written can then be read. Others cannot be written.
         var writable: [BluetoothUUID: GATTError?] = [:]
+        /// What it answers with an error it has taken all the same.
+        var takesWhatItRefuses = false
         /// What it sends when these are enabled.
         var streams: [BluetoothUUID: [[UInt8]]] = [:]
         /// What a scale sends of several characteristics, in this order, when its weights are enabled.
@@ -65,8 +67,11 @@ final class EmulatedDevice: Peripheral {
         var spotChecks: (stored: [[UInt8]], answer: UInt8)?
         /// What it measures as soon as it has answered, and sends by 2A5E.
         var measuresThen: [[UInt8]] = []
-        /// What it measures once it has been silent, and sends by 2A5E.
+        /// What it measures once it has been silent, for ``measuringTime`` at least, and sends by 2A5E.
         var measuresLater: [[UInt8]] = []
+        var measuringTime = Duration.zero
+        /// It is worn, and sends another 2A1C whenever it is waited for, after this.
+        var isWorn: (@Sendable () -> Void)?
         /// It disconnects as soon as it has sent what was enabled.
         var leavesWhenSent = false
         /// Subscriptions are lost that come sooner after the connection.
@@ -211,10 +216,12 @@ final class EmulatedDevice: Peripheral {
                 guard let outcome = state.behaviour.writable[characteristic.uuid] else {
                     throw GATTError.attribute(0x03)
                 }
-                if let outcome { throw outcome }
-                if state.behaviour.readable[characteristic.uuid] != nil {
+                if outcome == nil || state.behaviour.takesWhatItRefuses,
+                    state.behaviour.readable[characteristic.uuid] != nil
+                {
                     state.behaviour.readable[characteristic.uuid] = .success(octets)
                 }
+                if let outcome { throw outcome }
                 if octets == AndCommand.sendAll {
                     state.behaviour.cuffRecords = state.behaviour.sentBefore + (state.behaviour.cuffRecords ?? [])
                     state.behaviour.sentBefore = []
@@ -298,6 +305,16 @@ final class EmulatedDevice: Peripheral {
             guard ContinuousClock.now < end else { return .silence }
             try await Task.sleep(for: .milliseconds(1))
         }
+        if timeout > .zero, let isWorn = behaviour.isWorn {
+            try await Task.sleep(for: .milliseconds(1))
+            isWorn()
+            state.withLock { state in
+                // 36.6 °C and 36.7 °C in turn.
+                let octets: [UInt8] = [0x00, 0x6E + UInt8(state.handedOut % 2), 0x01, 0x00, 0xFF]
+                state.queue.append(
+                    CharacteristicValue(uuid: 0x2A1C, octets: octets, receivedAt: Instant(seconds: state.clock)))
+            }
+        }
         let burst: ValueBurst? = state.withLock { state in
             guard state.isConnected else { return .disconnected }
             var values: [CharacteristicValue] = []
@@ -329,10 +346,12 @@ final class EmulatedDevice: Peripheral {
             }
             state.waited += timeout
             state.waitedSinceConnecting += timeout
-            state.queue += state.behaviour.measuresLater.map {
-                CharacteristicValue(uuid: 0x2A5E, octets: $0, receivedAt: Instant(seconds: state.clock))
+            if state.waitedSinceConnecting >= state.behaviour.measuringTime {
+                state.queue += state.behaviour.measuresLater.map {
+                    CharacteristicValue(uuid: 0x2A5E, octets: $0, receivedAt: Instant(seconds: state.clock))
+                }
+                state.behaviour.measuresLater = []
             }
-            state.behaviour.measuresLater = []
             return state.behaviour.silence == .elapses ? .silence : nil
         }
         guard let burst else {

@@ -250,7 +250,7 @@ final class EmulatedRadio: Radio {
             behaviour.address = entry.identity ?? behaviour.address
             if behaviour.sleepsAfterBonding { behaviour.isInReach = false }
         }
-        return Bond(address: entry.identity ?? address, name: device.behaviour.name)
+        return Bond(address: device.behaviour.address, name: device.behaviour.name)
     }
 
     func unpair(_ address: DeviceAddress) async throws -> Bool {

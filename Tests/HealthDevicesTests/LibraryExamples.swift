@@ -66,9 +66,11 @@ private enum LibraryExamples {
     }
 
     static func sensorAndReadings(_ reader: any TagReader) async throws {
-        let first = try await Libre1Reader(reader).readSensor()
+        var starts: [String: Instant] = [:]
+        let first = try await Libre1Reader(reader).readSensor(starts: starts)
         print(first.sensor.serial, first.usable.count)
-        let second = try await Libre1Reader(reader).readSensor(start: first.start)
+        starts[first.sensor.serial] = first.start
+        let second = try await Libre1Reader(reader).readSensor(starts: starts)
         print(second.usable.filter { reading in !first.readings.contains { $0.id == reading.id } }.count, "are new")
     }
 

@@ -244,6 +244,19 @@ import Testing
         #expect(bench.store.records.map(\.value.kind) == [kind] && bench.store.records[0].exclusion == nil)
     }
 
+    @Test(
+        "a device that may be measuring is waited for; a cuff that is known to keep its records is left soon",
+        arguments: [("BLESmart_1", 15), ("BM57", 15), ("Cuff", 60)])
+    func idleCuff(name: String, seconds: Int) async throws {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = name
+        behaviour.cuffRecords = []
+        behaviour.cuffDisconnects = false
+        let bench = Bench(behaviour)
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 0))
+        #expect(bench.device.waited == .seconds(seconds))
+    }
+
     @Test("promise 2: an oximeter's stored spot checks are asked for, and come once; its answers have names")
     func storedSpotChecks() async throws {
         @Sendable func spot(_ second: UInt8) -> [UInt8] {
@@ -312,7 +325,7 @@ import Testing
         // Nobody waits for one after the other where nothing comes.
         let idle = scale { $0.streams = [:] }
         #expect(try await idle.read().isComplete)
-        #expect(idle.device.waited == UnpromptedTransfer.firstRecord)
+        #expect(idle.device.waited == UnpromptedTransfer.measurement)
     }
 
     @Test(

@@ -178,4 +178,58 @@ import Testing
         #expect(bench.store.readingCount == 20)
         await #expect(throws: RadioError.lost) { try await read() }
     }
+
+    @Test("a thermometer that sends for as long as it is worn is left after five minutes, in good order")
+    func worn() async throws {
+        let clock = bench.clock
+        let thermometer = try await bench.meter(paired: .proven) {
+            $0.glucose = nil
+            $0.name = "Thermometer"
+            $0.more = [(0x2A1C, 0x1809)]
+            $0.isWorn = { clock.advance(by: .seconds(1)) }
+        }
+        let summary = try await read()
+        #expect(summary.isComplete && (295...306).contains(summary.received))
+        #expect(told.events.last == .ended(summary) && bench.store.summaries == [summary])
+        #expect(thermometer.log.events.suffix(2) == [.stop(0x2A1C), .disconnect])
+        #expect(clock.now.offset < .seconds(310))
+    }
+
+    @Test("a device that sends is left for others after a minute: what it has stored has come by then")
+    func wanted() async throws {
+        let (clock, waits) = (bench.clock, Told<Bool>())
+        let thermometer = try await bench.meter(paired: .proven) {
+            $0.glucose = nil
+            $0.name = "Thermometer"
+            $0.more = [(0x2A1C, 0x1809)]
+            // No time passes before somebody waits for it.
+            $0.isWorn = { if !waits.events.isEmpty { clock.advance(by: .seconds(1)) } }
+        }
+        let reading = Task { try await bench.manager.read(.device(1)) { _ in } }
+        try await eventually("it is being read") { thermometer.log.events.contains(.start(0x2A1C)) }
+        let other = Task { try await bench.manager.turns.inTurn(.device(1)) {} }
+        while await !bench.manager.turns.isWanted(.device(1)) { try await Task.sleep(for: .milliseconds(1)) }
+        waits.note(true)
+        #expect(try await reading.value.isComplete)
+        try await other.value
+        #expect(clock.now.offset >= .seconds(60) && clock.now.offset < .seconds(70))
+    }
+
+    @Test("of a transfer that goes on for days its beginning and the newest events are kept")
+    func endless() async throws {
+        let device = DeviceDescription(address: .device(1), model: "generic_thermometer", provider: "manual")
+        let contact = Contact(id: 1, device: device, startedAt: Instant(seconds: 0), sequenceEpoch: 0, clock: nil)
+        let transfer = SharedTransfer(wantsAll: false)
+        transfer.note(.began(contact))
+        let count = 5 * SharedTransfer.mostKept
+        for number in 1...count { transfer.note(.progress(received: number, of: nil)) }
+        #expect(transfer.hasBegun && transfer.course.news == 0 && transfer.course.model == "generic_thermometer")
+        let end = TransferEvent.ended(ContactSummary(isComplete: true, received: count))
+        transfer.note(end)
+        transfer.finish(.success(ContactSummary(isComplete: true, received: count)))
+        var events: [TransferEvent] = []
+        for try await event in transfer.events() { events.append(event) }
+        #expect(events.first == .began(contact) && events.suffix(2) == [.progress(received: count, of: nil), end])
+        #expect((SharedTransfer.mostKept...(2 * SharedTransfer.mostKept)).contains(events.count))
+    }
 }

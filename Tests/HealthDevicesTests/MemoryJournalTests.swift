@@ -282,6 +282,43 @@ import Testing
         #expect(try await journal.pairings().map(\.addresses.count) == [1, 1])
     }
 
+    @Test(
+        "a record that was made before the clock was set is placed by the old clock, as a store places it",
+        arguments: [true, false])
+    func clockThatWasSet(clockIsReadAgain: Bool) async throws {
+        let zone = try #require(Self.zone)
+        let directory = FileManager.default.temporaryDirectory.appending(path: "memory-journal-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let store = try await ReadingStore.open(
+            directory: directory.path, decoder: ModelFrameDecoder(), clientUserID: "somebody",
+            timeZone: "Europe/Berlin", now: { Instant(seconds: 1_795_400_000) })
+        let journal = try empty("somebody")
+        let set = try #require(Instant(rfc3339: "2026-11-22T19:00:00Z"))
+        let later = set.advanced(bySeconds: 3600)
+        // Two days slow, until it is set.
+        let slow = ClockReading(deviceTime: zone.wallTime(at: set.advanced(bySeconds: -2 * 86_400)), readAt: set)
+        let written = set.advanced(bySeconds: 5)
+        let right = ClockReading(deviceTime: zone.wallTime(at: written), readAt: written)
+        let again = ClockReading(deviceTime: zone.wallTime(at: later), readAt: later)
+        let memories: [any FrameJournal & DeviceMemory] = [store, journal]
+        for memory in memories {
+            let setting = try await memory.beginContact(
+                with: Self.device, at: set, clock: slow, batteryPercent: nil)
+            let ended = try await memory.noteClock(right, in: setting)
+            #expect(ended.clock == right)
+            try await memory.endContact(ended, ContactSummary(isComplete: true, received: 0))
+            let contact = try await memory.beginContact(
+                with: Self.device, at: later, clock: clockIsReadAgain ? again : nil, batteryPercent: nil)
+            let frame = Frame(format: record().format, payload: record().payload, receivedAt: later, ordinal: 0)
+            #expect(try await memory.append([frame], of: contact).count == 1)
+        }
+        // 12:30, and an hour of offset, by a clock that was two days slow.
+        #expect(journal.readings.map(\.time.instant) == [Instant(rfc3339: "2026-11-22T12:30:00Z")])
+        let stored = try await store.query(ReadingQuery()).readings
+        #expect(documents(journal.readings) == documents(stored))
+        try store.close()
+    }
+
     @Test("what becomes of a bond is remembered")
     func pairings() async throws {
         let journal = try empty()

@@ -54,6 +54,8 @@ import Testing
             ("HEM-7155T_K4-EBK", "omron_hem7155t", false), ("HEM-7155T_ESL1", "omron_hem7155t", false),
             ("HEM-7340T_K4-CA", "omron_hem7155tk4", true), ("HEM-7340T_K4-CA", "omron_hem7155t", false),
             ("HEM-7361T1-BS", "omron_hem7361t", true), ("HEM-7346T2", "omron_hem7361t", true),
+            ("HEM-7271T_SH3", "omron_hem7530t", true), ("HEM-7271T_SH3", "omron_hem7600t", false),
+            ("HEM-7271T", "omron_hem7600t", true),
         ])
     func belongs(text: String, model: String, fits: Bool) throws {
         let number = try #require(OmronModelNumber(Array(text.utf8)))

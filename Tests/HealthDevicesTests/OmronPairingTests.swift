@@ -97,6 +97,22 @@ import Testing
         #expect(summary.isComplete && summary.error == nil && store.readingCount == 3)
     }
 
+    @Test("a monitor whose address was typed without its type is read on the connection on which it was paired, too")
+    func addressType() async throws {
+        let monitor = try monitor("omron_hem7380t1")
+        let manager = manager(monitor)
+        let typed = DeviceAddress(bits: address.bits, kind: .public)
+        let device = try await manager.pair(
+            typed, within: .seconds(1), model: "omron_hem7380t1", agent: TestAgent())
+        #expect(device.address == address && monitor.sessions == (1, 1) && store.readingCount == 3)
+        // Paired anew, it is the model that it was said to be.
+        #expect(try await manager.unpair(typed))
+        let memory = monitor.memory
+        monitor.change { $0.measure(2, user: 0, of: memory) }
+        let again = try await manager.pair(typed, within: .seconds(1), agent: TestAgent())
+        #expect(again.model?.id == "omron_hem7380t1" && store.readingCount == 5)
+    }
+
     @Test(
         "a monitor that ends each connection but that of its pairing is paired and read, and not proven",
         arguments: [true, false])
@@ -112,6 +128,25 @@ import Testing
         monitor.change { $0.measure(2, user: 0, of: memory) }
         try await pair(manager, as: "omron_hem7386t1", repair: true)
         #expect(store.readingCount == 5)
+    }
+
+    @Test(
+        "without a store, the next reading returns what a monitor showed as it was paired, also if it shows nothing more",
+        arguments: [false, true])
+    func toldWithoutStore(endsLaterLinks: Bool) async throws {
+        let monitor = try monitor("omron_hem7380t1") { $0.endsLaterLinks = endsLaterLinks }
+        let journal = MemoryJournal(timeZone: try #require(ZoneRules.named("Europe/Berlin")))
+        let manager = DevicesManager(radio: OmronRadio(monitor: monitor), keepingIn: journal, secrets: secrets)
+        try await pair(manager, as: "omron_hem7380t1")
+        #expect(journal.readings.count == 3)
+        let read = try await manager.readings(of: address, within: .zero)
+        #expect(read.readings == journal.readings)
+        #expect((read.failure != nil) == endsLaterLinks)
+        if endsLaterLinks {
+            await #expect(throws: (any Error).self) { try await manager.readings(of: address, within: .zero) }
+        } else {
+            #expect(try await manager.readings(of: address, within: .zero).readings.isEmpty)
+        }
     }
 
     @Test("a monitor that cannot be read as it is paired is paired all the same")
@@ -272,7 +307,7 @@ struct OmronRadio: Radio {
     func peripheral(_ address: DeviceAddress, within timeout: Duration) async throws -> any Peripheral { monitor }
     func pair(_ address: DeviceAddress, within timeout: Duration, agent: any PairingAgent) async throws -> Bond {
         monitor.wasPaired()
-        return Bond(address: address, name: monitor.behaviour.name)
+        return Bond(address: self.address, name: monitor.behaviour.name)
     }
     func unpair(_ address: DeviceAddress) async throws -> Bool {
         defer { monitor.change { $0.isBonded = false } }

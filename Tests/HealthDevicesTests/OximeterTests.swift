@@ -104,11 +104,27 @@ import Testing
         // What says that it comes from the memory does, and is one.
         #expect(journal.readings.map(saturation) == [98, 96, 98])
         #expect(journal.readings.map(\.excluded) == [nil, .noTime, nil])
-        // One that measures nothing either is waited for no longer than others.
+        // One that measures nothing either is waited for as long as one that cannot be asked.
         let idle = EmulatedDevice(behaviour, log: EventLog())
         idle.change { $0.measuresLater = [] }
         #expect(try await MeterReader(journal: journal, memory: journal).read(idle).isComplete)
-        #expect(idle.waited == UnpromptedTransfer.firstRecord)
+        #expect(idle.waited == UnpromptedTransfer.measurement)
+    }
+
+    @Test(
+        "an oximeter that is connected as soon as a finger is in it is waited for until it has measured",
+        arguments: ["Oximeter", "Nonin3230_502644"], [true, false])
+    func measuring(name: String, canBeAsked: Bool) async throws {
+        var behaviour = Self.oximeter([])
+        behaviour.name = name
+        behaviour.spotChecks = nil
+        if !canBeAsked { behaviour.more = [(0x2A5E, 0x1822)] }
+        behaviour.measuringTime = .seconds(40)
+        behaviour.measuresLater = [Self.unstamped(98)]
+        let (journal, device) = (try newJournal(), EmulatedDevice(behaviour, log: EventLog()))
+        let summary = try await MeterReader(journal: journal, memory: journal).read(device)
+        #expect(summary == ContactSummary(isComplete: true, received: 1))
+        #expect(journal.readings.map(saturation) == [98] && journal.readings[0].time.basis == .reception)
     }
 
     @Test("promise 2: recalled values count among the others, which keep their ids when an old capture is replayed")
@@ -143,6 +159,51 @@ import Testing
                 #expect(try await store.query(ReadingQuery()).readings.count == count + 1)
             }
         }
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    /// Decodes as earlier versions did, for which calibrating and a malfunction were no reasons to exclude a value.
+    private struct EarlierDecoder: FrameDecoding {
+        func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+            guard case .record(var record) = ModelFrameDecoder().decode(frame, model: model) else { return .nothing }
+            record.exclusion = nil
+            return .record(record)
+        }
+    }
+
+    @Test("promise 2: what an earlier version took though the oximeter calibrated stays, also when it comes again")
+    func takenWhileCalibrating() async throws {
+        let start = try #require(Instant(rfc3339: "2026-11-18T11:00:00Z"))
+        let directory = FileManager.default.temporaryDirectory
+            .appending(path: "oximeter-\(ProcessInfo.processInfo.globallyUniqueString)").path
+        func open(_ decoder: any FrameDecoding) async throws -> ReadingStore {
+            try await ReadingStore.open(
+                directory: directory, decoder: decoder, clientUserID: "white_bear", timeZone: "Europe/Berlin",
+                now: { start })
+        }
+        func take(_ octets: [UInt8], _ store: ReadingStore) async throws {
+            let contact = try await store.beginContact(
+                with: DeviceDescription(address: .device(1), model: "generic_pulse_oximeter"), at: start, clock: nil,
+                batteryPercent: nil)
+            let frame = Frame(
+                format: FrameFormat(characteristic: 0x2A5E), payload: octets, receivedAt: start, ordinal: 0)
+            _ = try await store.append([frame], of: contact)
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
+        }
+        // 10:30, calibration ongoing; 10:40, equipment malfunction.
+        let calibrating: [UInt8] = [0x03, 97, 0, 72, 0, 0xEA, 0x07, 11, 18, 10, 30, 0, 0x00, 0x10]
+        let faulty: [UInt8] = [0x05, 95, 0, 70, 0, 0xEA, 0x07, 11, 18, 10, 40, 0, 0x02, 0x00, 0x00]
+        let earlier = try await open(EarlierDecoder())
+        try await take(calibrating, earlier)
+        try earlier.close()
+
+        let store = try await open(ModelFrameDecoder())
+        #expect(try await store.verify().isEmpty)
+        try await take(calibrating, store)
+        try await take(faulty, store)
+        // The newest first.
+        #expect(try await store.query(ReadingQuery()).readings.map(\.excluded) == [.errorRecord, nil])
         #expect(try await store.verify().isEmpty)
         try store.close()
     }

@@ -235,6 +235,17 @@ import Testing
         #expect(try await bench.store.pairings().map(\.addresses) == [[.device(0x99)]])
     }
 
+    @Test("an address is typed without its type, and the device is known by the one that it is heard with alone")
+    func addressType() async throws {
+        let meter = try await bench.meter()
+        let typed = DeviceAddress(bits: DeviceAddress.device(1).bits, kind: .public)
+        let device = try await bench.manager.pair(typed, agent: TestAgent())
+        #expect(device.address == .device(1) && device.isProven)
+        #expect(try await bench.store.pairings().map(\.addresses) == [[.device(1)]])
+        #expect(try await bench.manager.unpair(typed))
+        #expect(!meter.behaviour.isPaired && bench.store.pairing(.device(1)) == .unpaired)
+    }
+
     @Test("a device paired anew under another address is joined to itself by its serial number")
     func joinedBySerial() async throws {
         try await bench.meter(1, paired: .unpaired) { $0.readable = [0x2A25: .success(Array("00001808".utf8))] }

@@ -23,6 +23,7 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
         var failsToEnd = false
         var pairings: [DevicePairing] = []
         var clocks: [ClockReading] = []
+        var refusesClocks = false
     }
 
     let log: EventLog
@@ -33,6 +34,8 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
     /// Appending fails after so many more times.
     func failAppending(after appends: Int?) { state.withLock { $0.appendsUntilFull = appends } }
     func close() { state.withLock { $0.isClosed = true } }
+    /// What a clock shows can be noted no more: this machine's is not trusted with it.
+    func refuseClocks() { state.withLock { $0.refusesClocks = true } }
     func failToEnd() { state.withLock { $0.failsToEnd = true } }
     /// The program died: the last contact has no end.
     func forgetLastEnd() { state.withLock { $0.contacts[$0.contacts.count - 1].summary = nil } }
@@ -131,7 +134,11 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
     }
 
     func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact {
-        state.withLock { $0.clocks.append(clock) }
+        let isRefused = state.withLock { state in
+            if !state.refusesClocks { state.clocks.append(clock) }
+            return state.refusesClocks
+        }
+        if isRefused { throw ContactFailure(code: "clock_not_trusted", description: "this machine's clock is wrong") }
         var contact = contact
         contact.clock = clock
         return contact

@@ -13,21 +13,23 @@ import Testing
         return SchedulePlan(pace: pace) { _ in .seconds(300) }
     }
 
-    @Test("no more than two at a time, no device twice, no timer for what is away, whatever happens")
+    @Test("two at a time and three that go on for long, no device twice, no timer for what is away, whatever happens")
     func property() {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<200 {
             var plan = plan()
-            let all = (1...5).map { DeviceAddress.device(UInt64($0)) }
+            let all = (1...9).map { DeviceAddress.device(UInt64($0)) }
             var (now, reading, timers, listening) = (
                 Duration.zero, Set<DeviceAddress>(), [DeviceAddress: Int](), Set<DeviceAddress>()
             )
+            // Of those that are read.
+            var long: Set<DeviceAddress> = []
             func follow(_ steps: [SchedulePlan.Step]) {
                 for step in steps {
                     switch step {
                     case .read(let address):
                         #expect(reading.insert(address).inserted)
-                        #expect(reading.count <= 2)
+                        #expect(reading.count - min(long.count, 3) <= 2)
                     case .listen(let address): listening.insert(address)
                     case .wake(let address, let delay, let ticket):
                         #expect(delay >= .zero)
@@ -46,14 +48,17 @@ import Testing
                 case 3...4:
                     guard let one = reading.randomElement(using: &generator) else { continue }
                     reading.remove(one)
+                    long.remove(one)
                     let outcomes: [ReadingOutcome] = [
                         .complete(model: nil, news: 1), .cut(Self.failure), .failed(Self.failure, isLasting: false),
                         .failed(Self.failure, isLasting: true), .withdrawn,
+                        .unfinished(model: nil, hasSent: false), .unfinished(model: nil, hasSent: true),
                     ]
                     follow(plan.ended(one, outcomes.randomElement(using: &generator) ?? .withdrawn, at: now))
                 case 5:
                     guard let (one, ticket) = timers.randomElement(using: &generator) else { continue }
                     timers[one] = nil
+                    if reading.contains(one) { long.insert(one) }
                     follow(plan.woke(one, ticket: ticket))
                 case 6:
                     guard let one = listening.randomElement(using: &generator) else { continue }
@@ -65,9 +70,10 @@ import Testing
                 default:
                     if Bool.random(using: &generator) {
                         follow(plan.radioLost())
-                        #expect(timers.isEmpty)
+                        #expect(reading.isSuperset(of: timers.keys))
                     } else if let one = reading.randomElement(using: &generator) {
                         reading.remove(one)
+                        long.remove(one)
                         follow(plan.wasOccupied(one, at: now))
                         follow(plan.freed(one))
                     }
@@ -83,7 +89,7 @@ import Testing
         func due() throws -> SchedulePlan {
             var plan = self.plan()
             _ = plan.watch([monitor], at: .zero)
-            #expect(plan.heard(monitor, at: .zero).steps == [.read(monitor)])
+            #expect(plan.heard(monitor, at: .zero).steps.first == .read(monitor))
             _ = plan.ended(monitor, .complete(model: nil, news: 1), at: .seconds(1))
             #expect(listens(try wake(plan.heard(monitor, at: .seconds(2)).steps, &plan)))
             return plan
@@ -100,17 +106,17 @@ import Testing
         var plan = try due()
         #expect(plan.heardNothingNew(monitor, at: .seconds(305)).isEmpty)
         #expect(listens(try wake(plan.listened(monitor, .nothingNew, at: .seconds(305)), &plan)))
-        #expect(plan.listened(monitor, .meter, at: .seconds(309)) == [.read(monitor)])
+        #expect(plan.listened(monitor, .meter, at: .seconds(309)).first == .read(monitor))
         // It came, and was not heard: it is looked for once more, and is left alone until it comes again.
         plan = try due()
         #expect(plan.heardNothingNew(monitor, at: .seconds(305)).isEmpty)
         #expect(listens(try wake(plan.listened(monitor, .nobody, at: .seconds(305)), &plan)))
         #expect(plan.listened(monitor, .nobody, at: .seconds(309)).isEmpty)
-        #expect(plan.heard(monitor, at: .seconds(400)).steps == [.read(monitor)])
+        #expect(plan.heard(monitor, at: .seconds(400)).steps.first == .read(monitor))
         // It says something new while it is still listened for.
         plan = try due()
         #expect(plan.heardNothingNew(monitor, at: .seconds(305)).isEmpty)
-        #expect(plan.heard(monitor, at: .seconds(306)).steps == [.read(monitor)])
+        #expect(plan.heard(monitor, at: .seconds(306)).steps.first == .read(monitor))
         #expect(plan.listened(monitor, .nothingNew, at: .seconds(309)).isEmpty)
     }
 
@@ -131,6 +137,73 @@ import Testing
         // Whenever it comes again it begins anew.
         #expect(plan.heardNothingNew(monitor, at: now).count == 1)
         #expect(plan.heard(monitor, at: now + .seconds(30)).steps.contains(.read(monitor)))
+    }
+
+    @Test("transfers that go on for long keep no others from being read, three of them at most")
+    func longTransfers() throws {
+        var (plan, reading, tickets) = (self.plan(), [DeviceAddress](), [DeviceAddress: Int]())
+        let all = (1...7).map { DeviceAddress.device(UInt64($0)) }
+        func follow(_ steps: [SchedulePlan.Step]) {
+            for step in steps {
+                switch step {
+                case .read(let address): reading.append(address)
+                case .wake(let address, let delay, let ticket):
+                    #expect(delay == .seconds(30))
+                    tickets[address] = ticket
+                case .letSleep(let address): tickets[address] = nil
+                case .listen, .tell: Issue.record("\(step)")
+                }
+            }
+        }
+        _ = plan.watch(Set(all), at: .zero)
+        for address in all { follow(plan.heard(address, at: .zero).steps) }
+        #expect(reading == Array(all[..<2]))
+        for (long, count) in [3, 4, 5, 5, 5].enumerated() {
+            let held = tickets.removeValue(forKey: all[long])
+            let ticket = try #require(held)
+            follow(plan.woke(all[long], ticket: ticket))
+            #expect(reading == Array(all[..<count]))
+        }
+        // Each that ends leaves its place to one of those that had gone on for as long and counted.
+        for (ended, count) in [6, 7].enumerated() {
+            follow(plan.ended(all[ended], .withdrawn, at: .seconds(3600)))
+            #expect(reading == Array(all[..<count]))
+        }
+    }
+
+    @Test("an oximeter that has sent nothing is connected again soon, for five minutes, and anew whenever it comes")
+    func measuring() {
+        var (plan, now, waits) = (self.plan(), Duration.zero, [Duration]())
+        let oximeter = DeviceAddress.device(1)
+        _ = plan.watch([oximeter], at: now)
+        /// A minute's contact, at the end of which it is heard.
+        func contact(hasSent: Bool = false) {
+            now += .seconds(60)
+            _ = plan.ended(oximeter, .unfinished(model: nil, hasSent: hasSent), at: now)
+            guard case .wake(oximeter, let delay, let ticket)? = plan.heard(oximeter, at: now).steps.first else {
+                Issue.record("no timer")
+                return
+            }
+            waits.append(delay)
+            now += delay
+            #expect(plan.woke(oximeter, ticket: ticket) == [.listen(oximeter)])
+            #expect(plan.listened(oximeter, .meter, at: now).first == .read(oximeter))
+        }
+        #expect(plan.heard(oximeter, at: now).steps.first == .read(oximeter))
+        for _ in 0..<7 { contact() }
+        #expect(waits == [3, 6, 12, 20, 20, 300, 300].map { .seconds($0) })
+        // It was left while it sent.
+        contact(hasSent: true)
+        contact()
+        #expect(waits.suffix(2) == [.seconds(3), .seconds(6)])
+        // It has gone and come again.
+        now += .seconds(60)
+        _ = plan.ended(oximeter, .unfinished(model: nil, hasSent: false), at: now)
+        now += .seconds(40)
+        let (steps, hasCome) = plan.heard(oximeter, at: now)
+        #expect(steps.first == .read(oximeter) && hasCome)
+        contact()
+        #expect(waits.last == .seconds(3))
     }
 
     @Test("a wait is never shorter than nothing, whatever the pace")

@@ -232,6 +232,71 @@ import Testing
         #expect(bench.store.readingCount == 5 * 5 + 2)
     }
 
+    @Test("an oximeter that has sent nothing while it measures is connected again soon, and left alone once it has")
+    func measuring() async throws {
+        let oximeter = try await bench.meter(paired: .proven) {
+            $0.glucose = nil
+            $0.name = "Oximeter"
+            $0.more = [(0x2A5E, 0x1822)]
+        }
+        try await running {
+            try await wasRead(times: 1)
+            try await eventually("it is looked for soon") { bench.clock.sleeps == [.seconds(3)] }
+            oximeter.change { $0.streams[0x2A5E] = [[0x00, 98, 0x00, 72, 0x00]] }
+            bench.clock.advance(by: .seconds(3))
+            try await wasRead(times: 2)
+            try await eventually("its time is kept") { bench.clock.sleeps == [.seconds(300)] }
+        }
+        #expect(summaries().map(\.received) == [0, 1] && bench.store.readingCount == 1)
+    }
+
+    @Test("two devices that send for as long as they are worn keep no other from being read")
+    func worn() async throws {
+        let worn = [
+            try await bench.meter(1, paired: .proven) { $0.isHeld = true },
+            try await bench.meter(2, paired: .proven) { $0.isHeld = true },
+        ]
+        let meter = try await bench.meter(3, paired: .proven) { $0.isInReach = false }
+        try await running {
+            try await eventually("they are being read") {
+                worn.allSatisfy { $0.log.events.contains(.start(0x2A52)) }
+            }
+            bench.radio.appear(meter)
+            try await settle()
+            #expect(summaries(3).isEmpty, "it waits for its turn")
+            try await eventually("their turns end") { bench.clock.sleeps == [.seconds(30), .seconds(30)] }
+            bench.clock.advance(by: .seconds(30))
+            try await wasRead(3, times: 1)
+            #expect(worn.allSatisfy { $0.isConnected })
+            for device in worn { device.change { $0.isHeld = false } }
+            for number in [1, 2] as [UInt64] { try await wasRead(number, times: 1) }
+        }
+    }
+
+    @Test("a thermometer that is worn is let go by those who read it on request, and by all for one who unpairs it")
+    func requestOfWorn() async throws {
+        let clock = bench.clock
+        let thermometer = try await bench.meter(paired: .proven) {
+            $0.glucose = nil
+            $0.name = "Thermometer"
+            $0.more = [(0x2A1C, 0x1809)]
+            $0.isWorn = { clock.advance(by: .seconds(1)) }
+        }
+        try await running {
+            try await eventually("it is being read") { thermometer.log.events.contains(.start(0x2A1C)) }
+            let joined = try await bench.manager.read(.device(1)) { _ in }
+            #expect(joined.isComplete && joined.received >= 290)
+            let later = Told<TransferEvent>()
+            let summary = try await bench.manager.read(.device(1)) { later.note($0) }
+            #expect(summary.received >= joined.received && later.events.last == .ended(summary))
+            #expect(summaries().isEmpty, "the gateway reads on")
+            #expect(try await bench.manager.unpair(.device(1)))
+            try await eventually("it was left") { summaries().count == 1 }
+        }
+        #expect(summaries().allSatisfy(\.isComplete) && failures().isEmpty)
+        #expect(thermometer.log.events.count { $0 == .connect } == 1)
+    }
+
     @Test("meters that are paired or unpaired meanwhile take effect at once")
     func pairedMeanwhile() async throws {
         try await bench.meter(1)

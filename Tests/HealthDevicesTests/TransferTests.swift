@@ -121,6 +121,26 @@ import Testing
         #expect(bench.store.readingCount == 5)
     }
 
+    @Test("promise 6: a context that comes behind the answer is taken, also where nothing else is new")
+    func lateContext() async throws {
+        let records: [[UInt8]] = glucoseRecords(1...2).map { [$0[0] | 0x10] + Array($0.dropFirst()) }
+        let bench = Bench(records: records, burst: 1) {
+            $0.hasContexts = true
+            $0.lateRecords = 1
+        }
+        func contexts() -> [UInt8] {
+            bench.store.frames.filter { $0.format == FrameFormat(characteristic: 0x2A34) }.map { $0.payload[1] }
+        }
+        #expect(try await bench.read() == ContactSummary(isComplete: true, announced: 2, received: 2))
+        #expect(contexts() == [1, 2] && bench.device.waited == .zero)
+        #expect(try await bench.read().isComplete)
+        #expect(contexts() == [1, 2, 2] && bench.device.waited == .zero)
+        // One that never comes is waited for, for a second.
+        bench.glucose { ($0.hasContexts, $0.lateRecords) = (false, 0) }
+        #expect(try await bench.read().isComplete)
+        #expect(contexts() == [1, 2, 2] && bench.device.waited == GlucoseTransfer.lateness)
+    }
+
     @Test("promise 4: after 30 s of silence the procedure is aborted and the error named", arguments: [false, true])
     func silence(answersAbort: Bool) async throws {
         let bench = Bench(records: glucoseRecords(1...5)) {

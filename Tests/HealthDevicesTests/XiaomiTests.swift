@@ -262,6 +262,24 @@ import Testing
         #expect(scale.log.events.isEmpty, "nothing was connected or written")
     }
 
+    @Test("a weight that is shown with a later time once the person has left is the same; a later one is another")
+    func leaving() async throws {
+        let scale = try await scale()
+        // An owner has logged these octets of a weighing in socks, which gives no impedance: xiaomi_mi_scale.
+        let (stable, left) = ("0224e3070a1e163b2cfdff3e30", "02a4e3070a1e17000bfdff3e30")
+        try await running {
+            try await eventually("it listens") { bench.radio.heeded == [Self.scale] }
+            say(scale, stable, at: 1)
+            try await eventually("the weight is stored") { bench.store.readingCount == 1 }
+            for second in 28..<32 { say(scale, left, at: Int64(second)) }
+            try await settle()
+            #expect(bench.store.readingCount == 1 && bench.store.frames.count == 1)
+            // Nobody heard the scale the next morning before this.
+            say(scale, "02a4e3070a1f07000bfdff3e30", at: 30_000)
+            try await eventually("it is another weighing") { bench.store.readingCount == 2 }
+        }
+    }
+
     @Test("two persons in one minute are two readings, also where they weigh the same")
     func twoPersons() async throws {
         let scale = try await scale()

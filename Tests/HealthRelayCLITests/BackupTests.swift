@@ -165,10 +165,53 @@ import Testing
         // It goes with those that are too many.
         #expect(try await place.run("backup", "now").status == 0)
         #expect(try place.names().count == 2 && !place.names().contains(names[1]))
-        // Without what is known of earlier ones they are opened.
+        // Without what is known of them, they are another gateway's.
         try FileManager.default.removeItem(atPath: place.state + "/backup-digests.json")
-        try flip(try #require(try place.names().last))
-        #expect(try await doctor()?["ok"]?.plain == "false")
+        let unknown = try await doctor()
+        #expect(unknown?["ok"]?.plain == "false" && unknown?["found"]?.plain.contains("has made none") == true)
+    }
+
+    @Test("a gateway that was made of another one's backup makes its own, and leaves those that the other makes")
+    func sameID() async throws {
+        let place = try await Place()
+        for _ in 0..<2 { #expect(try await place.run("backup", "now").status == 0) }
+        let first = try place.names()
+        let other = place.scratch.url.appendingPathComponent("other").path
+        let imported = try await Tool.run([
+            "store", "import", place.directory + "/\(first[1])", "--passphrase-file", place.secret, "--state-dir",
+            other,
+        ])
+        #expect(imported.status == 0, "\(imported.errors)")
+        /// Runs a command of one of the two, and gives what is new in the directory afterwards.
+        func run(_ arguments: String..., inOther: Bool) async throws -> (result: Tool.Result, made: Set<String>) {
+            let before = Set(try place.names())
+            let state = inOther ? other : place.state
+            let result = try await Tool.run(
+                arguments + ["--json", "--state-dir", state], environment: place.environment)
+            return (result, Set(try place.names()).subtracting(before))
+        }
+        func doctor(inOther: Bool) async throws -> Document? {
+            try Document(try await run("doctor", inOther: inOther).result.output).elements("checks")
+                .first { $0["name"]?.plain == "backup" }
+        }
+        // It has none of its own yet, and those of before are the ones it goes on from: two are kept.
+        #expect(try await doctor(inOther: true)?["ok"]?.plain == "false")
+        let theirs = try await run("backup", "now", inOther: true)
+        #expect(theirs.result.status == 0, "\(theirs.result.errors)")
+        let names = Set(try place.names())
+        #expect(theirs.made.count == 1 && names == theirs.made.union([first[1]]), "\(names)")
+        // The first one's window has its own alone.
+        let ours = try await run("backup", "now", inOther: false)
+        #expect(try ours.result.status == 0 && Set(place.names()) == names.union(ours.made))
+        let later = try await run("backup", "now", inOther: true)
+        #expect(later.result.status == 0)
+        let left = Set(try place.names())
+        #expect(left.isSuperset(of: theirs.made.union(ours.made).union(later.made)), "\(left)")
+        for isOther in [true, false] {
+            let found = try await doctor(inOther: isOther)
+            #expect(found?["ok"]?.plain == "true", "\(found?["found"]?.plain ?? "")")
+        }
+        #expect(try await doctor(inOther: true)?["found"]?.plain.contains("another gateway with the same id") == true)
     }
 
     @Test("a passphrase that others may read is told, as with every secret")

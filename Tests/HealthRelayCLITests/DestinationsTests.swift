@@ -251,6 +251,33 @@ import Testing
         #expect(try await users(home) == ["white_bear"])
     }
 
+    @Test("settings that are changed while the key is missing count once it is back: nothing goes to another address")
+    func lockedStart() async throws {
+        let place = try Place()
+        let moved = place.scratch.url.appendingPathComponent("moved.jsonl")
+        let old = place.scratch.url.appendingPathComponent("old.jsonl")
+        try place.settings(
+            "{name: backup, kind: file, path: \(place.file.path)}", "{name: old, kind: file, path: \(old.path)}")
+        #expect(try await place.run("replay", Tool.fixture("cuff-three.btsnoop")).status == 0)
+        let key = place.scratch.state + "/store.key"
+        try FileManager.default.moveItem(atPath: key, toPath: key + ".away")
+        try place.settings(
+            "{name: backup, kind: file, path: \(moved.path)}", "{name: new, kind: file, path: \(old.path)}")
+        let run = try place.start()
+        #expect(
+            await run.wait { _ in FileManager.default.fileExists(atPath: place.scratch.state + "/control.sock") },
+            "\(run.errorText)")
+        try FileManager.default.moveItem(atPath: key + ".away", toPath: key)
+        #expect(
+            await run.wait(60) { _ in
+                guard let status = try? await place.status(), let backup = status["backup"] else { return false }
+                return Set(backup.elements("waiting").map { $0["held"]?.plain }) == ["other_endpoint"]
+                    && status["new"]?["delivered"]?.text == "3"
+            }, "\(run.errorText)")
+        #expect(!FileManager.default.fileExists(atPath: moved.path))
+        await stop(run)
+    }
+
     @Test("two destinations do not share a file")
     func sharedFile() async throws {
         let place = try Place()

@@ -60,6 +60,19 @@ import Testing
         #expect(Libre1Read(early, at: now, start: start).usable.isEmpty)
     }
 
+    @Test("the start of one sensor dates no other")
+    func anotherSensor() async throws {
+        var sensor = EncodedSensor(age: 20_885)
+        sensor.state = .expired
+        let tag = EmulatedTag(sensor)
+        let serial = try await Libre1Reader(tag).readSensor().sensor.serial
+        let start = Instant(seconds: 1_793_700_000)
+        let other = try await Libre1Reader(tag).readSensor(starts: ["0M00000ABCD": start])
+        #expect(other.start == nil && other.usable.isEmpty && !other.readings.isEmpty)
+        let own = try await Libre1Reader(tag).readSensor(starts: ["0M00000ABCD": .systemClock, serial: start])
+        #expect(own.start == start && !own.usable.isEmpty)
+    }
+
     @Test("a damaged memory has a sensor and no readings")
     func damaged() async throws {
         var sensor = Self.sensor

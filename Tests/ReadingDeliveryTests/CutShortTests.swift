@@ -62,6 +62,69 @@ struct CutShortTests {
         }
     }
 
+    /// A place that refuses what it is sent, and says how often it was sent something.
+    private final class Refusing: Destination {
+        let name = "refusing"
+        let kind = "refusing"
+        let rules = DestinationRules(
+            kinds: ReadingKind.delivered, hasUniqueSeconds: false, needsSource: false, canRetract: true)
+        private let asked: @Sendable () async throws -> Void
+        private let refusing: @Sendable (_ alone: Int) async throws -> Void
+        private let sent = Mutex<[Int]>([])
+
+        /// How many readings each part had.
+        var parts: [Int] { sent.withLock(\.self) }
+
+        init(
+            asked: @escaping @Sendable () async throws -> Void = {},
+            refusing: @escaping @Sendable (_ alone: Int) async throws -> Void = { _ in }
+        ) {
+            (self.asked, self.refusing) = (asked, refusing)
+        }
+
+        func hold(_ target: DeliveryTarget, of person: StoreUser) async throws(DeliveryFailure) -> DeliveryHold? {
+            do { try await asked() } catch { throw DeliveryFailure(error) }
+            return nil
+        }
+
+        func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
+            let alone = sent.withLock { sent in
+                sent.append(part.items.count)
+                return sent.count { $0 == 1 }
+            }
+            do { if part.items.count == 1 { try await refusing(alone) } } catch { throw DeliveryFailure(error) }
+            throw DeliveryFailure(.items, code: "refused", message: "it is refused")
+        }
+    }
+
+    @Test("consent that is withdrawn while a destination is asked whether it takes readings counts")
+    func consentWhileAsked() async throws {
+        try await Fixture.with { fixture in
+            try await fixture.read(6)
+            let person = try await fixture.person.key
+            let place = Refusing(asked: { try await fixture.store.setConsent(.glucose, granted: false, of: person) })
+            let worker = fixture.worker(place, clock: .system)
+            #expect(await worker.syncOnce().failure == nil)
+            #expect(place.parts.isEmpty)
+            #expect(await worker.syncOnce().held.map(\.hold) == [.noConsent])
+        }
+    }
+
+    @Test("consent that is withdrawn while everything is refused counts for the newer reading that is tried then")
+    func consentWhileRefused() async throws {
+        try await Fixture.with { fixture in
+            try await fixture.read(10)
+            let person = try await fixture.person.key
+            let place = Refusing(refusing: { alone in
+                if alone == 5 { try await fixture.store.setConsent(.glucose, granted: false, of: person) }
+            })
+            let worker = fixture.worker(place, clock: .system, batchLimit: 10)
+            #expect(await worker.syncOnce().failure?.code == "server_refuses_all")
+            #expect(place.parts.count { $0 == 1 } == 5)
+            #expect(await worker.syncOnce().held.map(\.hold) == [.noConsent])
+        }
+    }
+
     @Test("nothing more goes of a provider that is ignored while a batch is on its way", arguments: [false, true])
     func ignored(hasLargeParts: Bool) async throws {
         try await Fixture.with { fixture in

@@ -169,4 +169,92 @@ import Testing
             [Build.glucose(1, "2026-11-22T09:30:00", at: "2026-11-22T05:00:00Z")], at: "2026-11-22T05:00:00Z")
         #expect(try await time(harness, of: 1) == "2026-11-22T04:00:00Z")
     }
+
+    @Test("a contact that was cut while the gateway's clock was ahead says nothing once that is known")
+    func cutInTheFuture() async throws {
+        let harness = try await Harness()
+        let frame = Build.glucose(1, "2026-11-21T08:00:00")
+        try await harness.contact([frame], at: "2027-11-21T09:59:00Z", isComplete: false)
+        _ = try await harness.store.setContactsAside(after: Build.instant("2026-11-21T12:02:00Z"))
+        func begin(_ start: String) async throws -> Contact {
+            try await harness.store.beginContact(
+                with: Build.device(), at: Build.instant(start), clock: nil, batteryPercent: nil)
+        }
+        let first = try await begin("2026-11-22T09:59:00Z")
+        #expect(try await harness.store.lastRecord(of: first)?.followsCompleteTransfer == false)
+        #expect(try await harness.store.previousSummary(before: first)?.isComplete == false)
+        try await harness.store.endContact(first, ContactSummary(isComplete: true, received: 1))
+        let second = try await begin("2026-11-23T09:59:00Z")
+        #expect(try await harness.store.lastRecord(of: second)?.followsCompleteTransfer == true)
+        #expect(try await harness.store.previousSummary(before: second)?.isComplete == true)
+    }
+
+    private func lead(
+        _ harness: Harness, _ instant: String, shows wall: String, of device: DeviceDescription = Build.device()
+    ) async throws -> Int64? {
+        try await harness.store.newLead(
+            ClockReading(deviceTime: Build.wall(wall), readAt: Build.instant(instant)), of: device)
+    }
+
+    @Test("a device has a new lead where it is ahead, and was not ahead by as much when its clock was last read")
+    func newLead() async throws {
+        let harness = try await Harness()
+        #expect(try await lead(harness, "2026-11-01T08:00:00Z", shows: "2026-11-01T15:00:00") == nil, "not known")
+        try await harness.contact(at: "2026-11-01T08:00:00Z")
+        #expect(try await lead(harness, "2026-11-01T08:00:00Z", shows: "2026-11-01T15:00:00") == nil, "never read")
+        try await contact(harness, "2026-11-01T09:00:00Z", shows: "2026-11-01T10:00:00")
+        #expect(try await lead(harness, "2026-11-02T09:00:00Z", shows: "2026-11-02T16:00:00") == 21_600)
+        #expect(try await lead(harness, "2026-11-02T09:00:00Z", shows: "2026-11-02T10:01:00") == 60)
+        #expect(try await lead(harness, "2026-11-02T09:00:00Z", shows: "2026-11-02T04:00:00") == -21_600)
+        // It was ahead by as much before.
+        try await contact(harness, "2026-11-03T09:00:00Z", shows: "2026-11-03T16:00:00")
+        #expect(try await lead(harness, "2026-11-04T09:00:00Z", shows: "2026-11-04T16:00:20") == 20)
+        #expect(try await lead(harness, "2026-11-04T09:00:00Z", shows: "2026-11-04T17:00:00") == 3600)
+        // It was behind, and is right.
+        try await contact(harness, "2026-11-05T09:00:00Z", shows: "2026-11-05T01:00:00")
+        #expect(try await lead(harness, "2026-11-06T09:00:00Z", shows: "2026-11-06T10:00:00") == 0)
+    }
+
+    @Test("a device that does not follow its person's clocks to winter time, or into another zone, has no new lead")
+    func noNewLead() async throws {
+        let harness = try await Harness()
+        try await contact(harness, "2026-10-20T09:00:00Z", shows: "2026-10-20T11:00:00")
+        #expect(try await lead(harness, "2026-10-30T09:00:00Z", shows: "2026-10-30T11:00:00") == 0)
+        try await contact(harness, "2026-11-20T09:00:00Z", shows: "2026-11-20T10:00:00")
+        try await harness.store.setCurrentUser("white_bear", timeZone: "America/New_York")
+        #expect(try await lead(harness, "2026-12-01T09:00:00Z", shows: "2026-12-01T10:00:00") == 0)
+        #expect(try await lead(harness, "2026-12-01T09:00:00Z", shows: "2026-12-01T16:00:00") == 21_600)
+    }
+
+    @Test("a device is known by its serial number under another address, and has the clock that it had")
+    func newLeadOfAlias() async throws {
+        let harness = try await Harness()
+        let (first, second) = (
+            Build.device(serial: "SN1808"), Build.device(0xC000_0000_1809, serial: "SN1808")
+        )
+        try await harness.contact(
+            device: first, at: "2026-11-01T09:00:00Z",
+            clock: ClockReading(
+                deviceTime: Build.wall("2026-11-01T10:00:00"), readAt: Build.instant("2026-11-01T09:00:00Z")))
+        #expect(
+            try await lead(harness, "2026-11-02T09:00:00Z", shows: "2026-11-02T16:00:00", of: second) == 21_600)
+        // Paired anew, under the address alone.
+        try await harness.store.notePairing(of: Build.device(0xC000_0000_1809), as: .paired)
+        #expect(
+            try await lead(harness, "2026-11-02T09:00:00Z", shows: "2026-11-02T16:00:00", of: second) == 21_600)
+        #expect(try await harness.store.devices().count == 2, "looking for it joins nothing")
+    }
+
+    @Test("a meter that is one person's whole, and whose clock cannot be read, shows that person's time")
+    func zoneOfWhole() async throws {
+        let harness = try await Harness()
+        let address = try #require(Build.device().address)
+        try await harness.store.setPeople([
+            StorePerson(
+                clientUserID: "brown_bear", timeZone: "America/New_York",
+                shares: [.init(address: address.bits, slot: nil)])
+        ])
+        try await harness.contact([Build.glucose(1, "2026-11-20T09:30:00")])
+        #expect(try await time(harness, of: 1) == "2026-11-20T14:30:00Z")
+    }
 }

@@ -51,6 +51,28 @@ struct ConsentTests {
         #expect(try await store.consents(of: user).allSatisfy { !$0.isGranted })
     }
 
+    @Test("a device that the settings give to a person whole is recorded by that person's consent, met or not")
+    func recordingOfWhole() async throws {
+        let addresses = ([0xC000_0000_180D, 0xC000_0000_180E] as [UInt64]).map {
+            DeviceAddress(bits: $0, kind: .random)
+        }
+        try await store.setPeople([
+            StorePerson(
+                clientUserID: "brown_bear", timeZone: "Europe/Berlin",
+                shares: [.init(address: addresses[0].bits, slot: nil)])
+        ])
+        let brown = try #require(try await store.user("brown_bear")).key
+        try await store.setConsent(.heartRate, granted: false, of: brown)
+        #expect(try await store.person(ofDevice: addresses[0]) == brown)
+        #expect(try await !store.recordableKinds(of: addresses[0]).contains(.heartRate))
+        #expect(try await store.person(ofDevice: addresses[1]) == user)
+        #expect(try await store.recordableKinds(of: addresses[1]).contains(.heartRate))
+        // The serial number says that both are one device.
+        for address in addresses { try await harness.contact([], device: Build.device(address.bits, serial: "7")) }
+        #expect(try await store.person(ofDevice: addresses[1]) == brown)
+        #expect(try await !store.recordableKinds(of: addresses[1]).contains(.heartRate))
+    }
+
     @Test("a denial to one destination holds there alone; granted again, it goes there")
     func own() async throws {
         try await store.setConsent(.glucose, granted: false, of: user, at: file)
@@ -93,6 +115,32 @@ struct ConsentTests {
         try await store.setConsent(.bloodPressure, granted: true, of: user)
         #expect(try await granted(at: file).isEmpty)
         #expect(try await granted(at: .vital) == [.bloodPressure])
+    }
+
+    @Test(
+        "a denial holds under another name of the destination, and nowhere else, until somebody says something of that")
+    func renamed() async throws {
+        let both: Set<ReadingKind> = [.glucose, .bloodPressure]
+        func name(_ name: String, at address: String = "here") async throws -> DestinationKey {
+            try await store.setDestination(
+                name, kind: "file", kinds: both, hasUniqueSeconds: false, needsSource: false, address: address)
+        }
+        let (earlier, old) = (try await name("earlier"), try await name("old"))
+        try await store.setConsent(.glucose, granted: false, of: user, at: old)
+        let (elsewhere, new) = (try await name("elsewhere", at: "there"), try await name("new"))
+        #expect(try await granted(at: new) == both, "the settings name both")
+        try await store.removeDestination("old")
+        #expect(try await granted(at: new) == [.bloodPressure])
+        for place in [earlier, elsewhere, .vital] { #expect(try await granted(at: place) == both) }
+        try await store.setConsent(.glucose, granted: true, of: user, at: new)
+        #expect(try await granted(at: new) == both)
+        // Of several former names the last word counts.
+        try await store.removeDestination("new")
+        let newest = try await name("newest")
+        #expect(try await granted(at: newest) == both)
+        // The clock says the same of all of them.
+        try await store.setConsent(.glucose, granted: false, of: user, at: old)
+        #expect(try await granted(at: newest) == [.bloodPressure])
     }
 
     @Test("where nothing is granted unasked, a grant to one destination is one to it alone")

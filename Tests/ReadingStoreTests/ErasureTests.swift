@@ -190,7 +190,7 @@ struct ErasureTests {
         ])
         try await harness.contact([Build.pressure(127, "2026-11-21T08:00:00", user: 2)], device: cuff)
         #expect(try await harness.all().map(\.person) == ["brown_bear"])
-        // The contact was the current person's.
+        // With a slot, the contact was the current person's.
         let brown = try #require(try await store.user("brown_bear"))
         try await store.eraseUser(brown.key)
         #expect(try await store.pairings().map(\.isBarred) == [true, false])
@@ -222,6 +222,26 @@ struct ErasureTests {
         #expect(try await store.pairings().map(\.isBarred) == [false, true, true])
         #expect(try await store.pairings().map(\.state) == [.proven, .unpaired, .unpaired])
         #expect(try await harness.all().map(\.person) == ["brown_bear", "brown_bear", "brown_bear"])
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test("what made no reading goes with the person whose the meter is whole, and not with the current one")
+    func framesOfWhole() async throws {
+        let harness = try await Harness(encryption: .off())
+        let store = harness.store
+        let address: UInt64 = 0xC000_0000_1810
+        try await store.setPeople([
+            StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [.init(address: address, slot: nil)])
+        ])
+        try await harness.contact([Self.mark(1, filling: 0xC5)], device: Build.device(address))
+        let marked = [UInt8](repeating: 0xC5, count: 16)
+        try await store.eraseUser(store.currentUser().key)
+        #expect(try await store.statistics().frames == 1)
+        #expect(try Self.contains(marked, in: harness.directory))
+        let brown = try #require(try await store.user("brown_bear"))
+        try await store.eraseUser(brown.key)
+        #expect(try await store.statistics().frames == 0)
+        #expect(try !Self.contains(marked, in: harness.directory))
         #expect(try await store.verify().isEmpty)
     }
 

@@ -137,6 +137,44 @@ struct KeyChangeTests {
         try await Self.expectWhole(harness, Self.count)
     }
 
+    @Test("a key does not change while its file is missing or another's: rows stay under the key that the store knows")
+    func fileAway() async throws {
+        let harness = try await Harness(Self.filled(600))
+        let file = harness.store.keyFile
+        let (path, away) = (file.source.path, file.source.path + ".away")
+        try await harness.store.checkKeyFile()
+        try FileManager.default.moveItem(atPath: path, toPath: away)
+        await #expect(throws: StoreError.keyMissing(path: path)) { try await harness.store.rotateKey() }
+        await #expect(throws: StoreError.keyMissing(path: path)) { try await harness.store.checkKeyFile() }
+        let missing = try file.read()
+        #expect(missing == nil)
+        try file.replace(with: [SymmetricKey(size: .bits256)])
+        await #expect(throws: StoreError.keyWrong(path: path)) { try await harness.store.rotateKey() }
+        await #expect(throws: StoreError.keyWrong(path: path)) { try await harness.store.checkKeyFile() }
+        #expect(harness.store.lockedBecause == nil)
+        #expect(try await harness.all().count == 600)
+        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.moveItem(atPath: away, toPath: path)
+        let change = try await harness.store.rotateKey()
+        #expect(change == KeyChange(readings: 600))
+        try await Self.expectWhole(harness, 600)
+    }
+
+    @Test("the file of a key that a symbolic link leads to is replaced where it is, and the link stays")
+    func link() async throws {
+        let directory = Harness.newDirectory()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        let (link, target) = (directory + "/link", directory + "/target")
+        let first = SymmetricKey(size: .bits256)
+        try KeyFile(source: StoreKeySource(path: target)).replace(with: [first])
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target)
+        let second = SymmetricKey(size: .bits256)
+        try KeyFile(source: StoreKeySource(path: link)).replace(with: [first, second])
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == target)
+        let keys = try KeyFile(source: StoreKeySource(path: target)).read()
+        #expect(keys?.map(\.base64) == [first.base64, second.base64])
+    }
+
     @Test("a reading that is stored while the key is destroyed is there when the store is opened again")
     func storedWhileDestroyed() async throws {
         let harness = try await Harness()

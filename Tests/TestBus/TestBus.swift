@@ -39,14 +39,16 @@ package final class TestBus: Sendable {
     ///   - folder: where a bus was before, to begin again at its address; `nil` for a new one.
     ///   - listen: where it listens instead of on a socket in its folder. It then lets everyone in.
     ///   - matchRules: how many match rules a connection may have. A system bus allows 512.
+    ///   - replies: how many calls of a connection may be unanswered. A system bus allows 128.
     package static func start(
-        in folder: URL? = nil, listen: String? = nil, matchRules: Int = 5000
+        in folder: URL? = nil, listen: String? = nil, matchRules: Int = 5000, replies: Int = 50000
     ) async throws -> TestBus {
         let folder = try folder ?? makeFolder()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let file = folder.appendingPathComponent("bus.conf")
-        try configuration(listen ?? address(in: folder), isOpen: listen != nil, matchRules: matchRules)
-            .write(to: file, atomically: true, encoding: .utf8)
+        try configuration(
+            listen ?? address(in: folder), isOpen: listen != nil, matchRules: matchRules, replies: replies
+        ).write(to: file, atomically: true, encoding: .utf8)
         let printed = folder.appendingPathComponent("printed")
         try Data().write(to: printed)
         let process = Process()
@@ -69,7 +71,7 @@ package final class TestBus: Sendable {
         }
     }
 
-    private static func configuration(_ listen: String, isOpen: Bool, matchRules: Int) -> String {
+    private static func configuration(_ listen: String, isOpen: Bool, matchRules: Int, replies: Int) -> String {
         """
         <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
          "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -85,7 +87,7 @@ package final class TestBus: Sendable {
           <limit name="max_outgoing_bytes">1000000000</limit>
           <limit name="max_incoming_bytes">1000000000</limit>
           <limit name="max_message_size">134217728</limit>
-          <limit name="max_replies_per_connection">50000</limit>
+          <limit name="max_replies_per_connection">\(replies)</limit>
           <limit name="max_match_rules_per_connection">\(matchRules)</limit>
         </busconfig>
         """

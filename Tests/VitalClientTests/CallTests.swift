@@ -160,6 +160,8 @@ struct CallTests {
             let link = try await api.createLink(to: "oura", for: "u-1", redirectURL: "http://127.0.0.1:5/a")
             #expect(link.webURL == "https://link.example.org/?token=lt_1")
             #expect(!"\(link)".contains("secretword") && !log.text.contains("lt_"))
+            // A page of somebody's own needs it.
+            #expect(link.token.revealed() == "lt_secretword" && !"\(link.token)".contains("secretword"))
             let request = try #require(server.requests.first)
             #expect(request.method == "POST" && request.path == "/v2/link/token")
             let body =

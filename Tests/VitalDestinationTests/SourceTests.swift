@@ -81,6 +81,38 @@ struct SourceTests {
         }
     }
 
+    @Test("a source that was revoked stays so under another name of its destination, and not at another address")
+    func renamed() async throws {
+        let script = VitalScript(connected: [])
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with({ script.answer($0) }) { server in
+                let store = fixture.store
+                func keeper(_ name: String, at address: String) async throws -> SourceKeeper {
+                    try await store.setDestination(name, kind: "vital", VitalDestination.rules, address: address)
+                    return SourceKeeper(
+                        store: store, destination: name, api: try api(server.baseURL), policy: .create)
+                }
+                try await expect(nil, keeper("vital", at: "here"), fixture)
+                // Its owner removes it at the server, and nobody asks before the destination has another name.
+                script.change { $0.sources = [:] }
+                let renamed = try await keeper("clinic", at: "here")
+                try await store.removeDestination("vital")
+                try await expect(.sourceRevoked, renamed, fixture)
+                #expect(script.now.created == ["accuchek_ble"])
+                script.change {
+                    $0.sources = ["accuchek_ble": "connected"]
+                    $0.connectedOn = "2026-02-02T00:00:00Z"
+                }
+                try await expect(nil, renamed, fixture)
+                // Revoked here, and the server could not be told.
+                try await renamed.revoke("accuchek_ble", of: try await fixture.person)
+                script.change { $0.sources["accuchek_ble"] = "connected" }
+                try await expect(.sourceRevoked, keeper("hospital", at: "here"), fixture)
+                try await expect(nil, keeper("other", at: "there"), fixture)
+            }
+        }
+    }
+
     @Test(
         "revoked here: held at once and for good, even where the server could not be told; connected again on request")
     func revoke() async throws {

@@ -2,32 +2,52 @@ import Crypto
 import Foundation
 import GatewaySettings
 import HealthReadings
+import Synchronization
 
-/// What backups were when they were last read whole: their SHA-256 by their names, in a file of the state directory.
+/// What is known of backups by their names, in a file of the state directory: their SHA-256 when they were last read whole, and which
+/// of them this gateway made.
 ///
 /// A disk that loses a bit says nothing of it. To compare a digest takes no passphrase, and less time than to open a backup.
 struct BackupDigests: Sendable {
+    private struct Known: Codable {
+        var digest: String
+        /// Whether this gateway made it. Another one may have the same id and use the same directory: a store that was made of a
+        /// backup has the id of the gateway that made the backup.
+        var isOwn: Bool
+    }
+
+    private static let turn = Mutex(())
     private let path: String
 
     init(in stateDirectory: String) { path = stateDirectory + "/backup-digests.json" }
 
     /// The digest that a backup had; `nil` for one that was never read here.
-    func digest(of name: String) -> String? { all[name] }
+    func digest(of name: String) -> String? { all[name]?.digest }
+
+    /// The names of the backups that this gateway made.
+    var own: Set<String> { Set(all.filter(\.value.isOwn).keys) }
 
     /// Writes down a backup's digest, and drops the digests of backups that are gone.
     ///
-    /// If that fails, the next check opens the whole backup instead.
-    func keep(_ digest: String, of name: String, among names: some Sequence<String>) {
-        var kept = all
-        kept[name] = digest
-        let there = Set(names).union([name])
-        kept = kept.filter { there.contains($0.key) }
-        guard let octets = try? JSONEncoder().encode(kept) else { return }
-        try? PrivateFile.write(Array(octets), to: path)
+    /// - Parameters:
+    ///   - digest: the SHA-256.
+    ///   - name: the backup.
+    ///   - isOwn: whether this gateway makes it now. If not, what was known of that stays, and so does what is known of the
+    ///     other backups that this gateway made: the newest may not have its name yet.
+    ///   - names: the backups that there are.
+    /// - Throws: `PrivateFile.Failure`: the next check opens the whole backup instead.
+    func keep(_ digest: String, of name: String, isOwn: Bool = false, among names: some Sequence<String>) throws {
+        try Self.turn.withLock { _ in
+            var kept = all
+            kept[name] = Known(digest: digest, isOwn: isOwn || kept[name]?.isOwn == true)
+            let there = Set(names).union([name])
+            kept = kept.filter { there.contains($0.key) || !isOwn && $0.value.isOwn }
+            try PrivateFile.write(Array(JSONEncoder().encode(kept)), to: path)
+        }
     }
 
-    private var all: [String: String] {
-        OrdinaryFile.contents(path).flatMap { try? JSONDecoder().decode([String: String].self, from: $0) } ?? [:]
+    private var all: [String: Known] {
+        OrdinaryFile.contents(path).flatMap { try? JSONDecoder().decode([String: Known].self, from: $0) } ?? [:]
     }
 
     /// The SHA-256 of a file's octets in hexadecimal digits.

@@ -13,6 +13,9 @@ package struct BackupFolder: Sendable {
         package var time: Instant
         /// How many octets it has.
         package var octets: Int64
+        /// Whether this gateway made it: not one whose store was made of a backup of this one's, or the other way round, and has the
+        /// same id therefore.
+        package var isOwn: Bool
     }
 
     /// What a backup is found to be.
@@ -57,12 +60,13 @@ package struct BackupFolder: Sendable {
                 "cannot read backup.to, \(setting.directory): \(String(cString: strerror(errno)))",
                 hint: "create the directory, and make the gateway's user its owner")
         }
+        let own = digests.own
         return names.compactMap { name -> Backup? in
             guard let time = time(of: name) else { return nil }
             guard let attributes = try? FileManager.default.attributesOfItem(atPath: path(of: name)),
                 attributes[.type] as? FileAttributeType == .typeRegular, let octets = attributes[.size] as? Int
             else { return nil }
-            return Backup(name: name, time: time, octets: Int64(octets))
+            return Backup(name: name, time: time, octets: Int64(octets), isOwn: own.contains(name))
         }.sorted { ($0.time, $0.name) > ($1.time, $1.name) }
     }
 
@@ -71,7 +75,8 @@ package struct BackupFolder: Sendable {
     /// Makes a backup, reads it again, and removes those that are too many.
     ///
     /// The backup has its name only once it was read back whole: nothing older is removed before that. One that was damaged since
-    /// takes no place among those that are kept, and goes once it is older than all of them.
+    /// takes no place among those that are kept, and goes once it is older than all of them. So does one that another gateway with
+    /// the same id has made since this one makes any.
     ///
     /// - Throws: `Problem`, `ExportError`, `StoreError`; nothing has changed then.
     package func make(
@@ -95,21 +100,29 @@ package struct BackupFolder: Sendable {
                 digest = try BackupDigests.digest(ofFileAt: part)
             }
             let octets = file.count
+            // Before it has its name: one that is not known to be this gateway's would be made again a minute later.
+            try digests.keep(digest, of: name, isOwn: true, among: known.map(\.name))
             try file.finish()
-            let made = Backup(name: name, time: time, octets: Int64(octets))
-            digests.keep(digest, of: name, among: known.map(\.name))
-            removeOld(known)
+            let made = Backup(name: name, time: time, octets: Int64(octets), isOwn: true)
+            removeOld(known, beside: made)
             return made
-        } catch let error as POSIXError { throw Self.problem(error, setting.directory) }
+        } catch let error as POSIXError {
+            throw Self.problem(error, setting.directory)
+        } catch let error as PrivateFile.Failure {
+            throw Problem("backup_io", .inputOutput, "cannot write \(error.path): \(error.reason)")
+        }
     }
 
     /// Removes what is too many beside a new one: of those that are not damaged all but the newest, and what is damaged and older.
-    private func removeOld(_ known: [Backup]) {
+    private func removeOld(_ known: [Backup], beside made: Backup) {
+        // What there was before this gateway made any is of the gateway that it has taken the place of.
+        let beginning = known.last(where: \.isOwn)?.time ?? made.time
         var kept = 1
         for backup in known {
             // Read only while it may be one of those that stay.
             if kept < setting.count {
-                if soundness(of: backup.name) != .damaged { kept += 1 }
+                let counts = backup.isOwn || backup.time < beginning
+                if counts, soundness(of: backup.name) != .damaged { kept += 1 }
             } else {
                 unlink(path(of: backup.name))
             }
@@ -122,8 +135,9 @@ package struct BackupFolder: Sendable {
     package func verify(_ name: String) throws {
         try ReadingStore.checkExport(at: path(of: name), passphrase: passphrase())
         // The same octets a moment later, unless somebody writes to them just now.
-        guard let digest = try? BackupDigests.digest(ofFileAt: path(of: name)) else { return }
-        digests.keep(digest, of: name, among: (try? listed().map(\.name)) ?? [])
+        guard let digest = try? BackupDigests.digest(ofFileAt: path(of: name)), let names = try? listed().map(\.name)
+        else { return }
+        try? digests.keep(digest, of: name, among: names)
     }
 
     /// Whether a backup is what it was when it was made: by its digest, or by opening it where none is known.
@@ -163,10 +177,10 @@ package struct BackupFolder: Sendable {
         try await ReadingStore.trying(path(of: name), passphrase: passphrase(), in: directory, decoder: decoder)
     }
 
-    /// When the next one is due; a time that has passed if there is none, or the newest is from a later time than now, as
-    /// after a clock was put right.
+    /// When the next one is due; a time that has passed if this gateway has made none, or the newest is from a later time than now,
+    /// as after a clock was put right.
     package func due(after backups: [Backup], now: Instant) -> Instant {
-        guard let newest = backups.first(where: { $0.time <= now }) else { return now }
+        guard let newest = backups.first(where: { $0.isOwn && $0.time <= now }) else { return now }
         return newest.time.advanced(bySeconds: Int64(setting.interval))
     }
 
@@ -181,7 +195,7 @@ package struct BackupFolder: Sendable {
     private func clearParts() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: setting.directory)) ?? []
         where name.hasSuffix(".part") && time(of: String(name.dropLast(5))) != nil {
-            unlink(path(of: name))
+            WholeFile.clear(path(of: name))
         }
     }
 

@@ -36,7 +36,7 @@ struct BackupRunner {
                         ?? "\(folder.setting.directory) has no backup of this gateway",
                     hint: "`healthrelay backup list` shows the backups")
             }
-            try folder.verify(wanted.name)
+            try await DirectoryLook.working(in: folder.setting.directory) { try folder.verify(wanted.name) }
             try await show(wanted, in: folder, as: "verified")
         }
     }
@@ -121,15 +121,20 @@ extension Gateway {
                 hint: "`healthrelay backup list` shows it when it is there")
         }
         defer { isBackingUp.withLock { $0 = false } }
-        return try await backupFolder().make(
-            of: store, at: await clock.judgingTime(), progress: progress)
+        let (folder, now) = (try await backupFolder(), await clock.judgingTime())
+        return try await DirectoryLook.working(in: folder.setting.directory) { [store] in
+            try await folder.make(of: store, at: now, progress: progress)
+        }
     }
 
     /// Makes a store of a backup on trial, and removes it again.
     ///
     /// - Returns: what it held.
     package func tryRestoring(_ backup: BackupFolder.Backup) async throws -> StoreStatistics {
-        try await backupFolder().tryRestoring(backup.name, in: store.directory, Self.decoder)
+        let folder = try await backupFolder()
+        return try await DirectoryLook.working(in: folder.setting.directory) { [store] in
+            try await folder.tryRestoring(backup.name, in: store.directory, Gateway.decoder)
+        }
     }
 }
 

@@ -75,6 +75,16 @@ package struct WholeFile: ~Copyable {
         return created
     }
 
+    /// Removes the part that a writer which was killed has left; one that is being written stays.
+    ///
+    /// - Parameter part: the part's path.
+    package static func clear(_ part: String) {
+        let left = open(part, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard left >= 0 else { return }
+        defer { close(left) }
+        if (try? lock(left, at: part)) != nil { unlink(part) }
+    }
+
     /// Locks a part, unless it is another writer's or has another name by now.
     private static func lock(_ descriptor: Int32, at part: String) throws(POSIXError) {
         // Some file systems have no locks.

@@ -14,6 +14,8 @@ public enum ClockDoubt: Sendable, Hashable {
     case notSynchronized
     /// It contradicts when a sensor is known to have started, and nothing speaks for it.
     case againstSensor
+    /// A device's clock, which was read before, says that it has lost so many seconds, and nothing speaks for it.
+    case againstMeter(Int64)
 }
 
 extension ClockDoubt: CustomStringConvertible {
@@ -21,7 +23,8 @@ extension ClockDoubt: CustomStringConvertible {
     func isLike(_ other: ClockDoubt) -> Bool {
         switch (self, other) {
         case (.beforeStored, .beforeStored), (.beforeBuild, .beforeBuild), (.jumped, .jumped),
-            (.notSynchronized, .notSynchronized), (.againstSensor, .againstSensor):
+            (.notSynchronized, .notSynchronized), (.againstSensor, .againstSensor),
+            (.againstMeter, .againstMeter):
             true
         default: false
         }
@@ -35,6 +38,9 @@ extension ClockDoubt: CustomStringConvertible {
         case .jumped(let seconds): "has jumped by \(seconds) s"
         case .notSynchronized: "is not synchronised, and `clock.require_sync` requires it"
         case .againstSensor: "contradicts the known start of this sensor, and nothing says that the clock is right"
+        case .againstMeter(let seconds):
+            "seems to have lost \(seconds) s: the device's clock is ahead by so much more than when it was last read, and "
+                + "nothing says that this machine's clock is right"
         }
     }
 
@@ -45,14 +51,21 @@ extension ClockDoubt: CustomStringConvertible {
         case .beforeBuild, .notSynchronized: return keep
         case .beforeStored, .jumped, .againstSensor:
             return keep + "; if it is already right: `healthrelay store trust-clock`"
+        case .againstMeter:
+            return "wait until it is synchronised: `timedatectl set-ntp true`; if it is already right, because the "
+                + "device's clock was set ahead: `healthrelay store trust-clock`"
         }
     }
 
     /// Why a device is not read.
     var failure: ContactFailure {
-        ContactFailure(
-            code: "clock_not_trusted",
-            description: "this machine's clock \(self): no device is read or set under it; devices keep their records",
-            hint: mend)
+        let consequence =
+            switch self {
+            case .beforeStored, .beforeBuild, .jumped, .notSynchronized:
+                "no device is read or set under it; devices keep their records"
+            case .againstSensor, .againstMeter: "the device is not read or set under it, and keeps its records"
+            }
+        return ContactFailure(
+            code: "clock_not_trusted", description: "this machine's clock \(self): \(consequence)", hint: mend)
     }
 }

@@ -249,6 +249,20 @@ extension GatewayClock {
 }
 
 extension GatewayClock {
+    /// By how many seconds a device may contradict a clock that nothing speaks for. Less is no time that the machine was off
+    /// for, but a clock that was a little wrong before.
+    private static let largestContradiction: Int64 = 15 * 60
+
+    /// Whether a device is to be believed that says that this clock has lost time.
+    ///
+    /// - Parameter seconds: by how many seconds the clock is behind what the device lets expect.
+    func isContradicted(by seconds: Int64) async -> Bool {
+        guard seconds > Self.largestContradiction else { return false }
+        return await !isProvenSinceBoot()
+    }
+}
+
+extension GatewayClock {
     /// The problem that the clock is untrusted; nil where it is not.
     package func problem() async -> Problem? { await doubt().map { Problem($0.failure) } }
 }

@@ -5,21 +5,36 @@ import HealthReadings
 /// in it, and what the device's clock is compared with, would be wrong for ever.
 ///
 /// The clock is looked at now and then while meters are waited for; it may have jumped since.
+///
+/// A machine without a battery for its clock begins with the time at which it was turned off, which nothing shows but the clocks
+/// of devices: they all seem to be ahead by as long. A device whose clock was read before, and is suddenly ahead, is left alone
+/// until something speaks for this machine's: by that difference its records would be dated too early for good.
 struct TrustedMemory: DeviceMemory {
     let memory: any DeviceMemory
     let clock: GatewayClock
+    /// By how many seconds a device is ahead of this machine that it was not ahead when its clock was last read; `nil` where it
+    /// was never read before.
+    var lead: @Sendable (ClockReading, DeviceDescription) async throws -> Int64? = { _, _ in nil }
 
     func beginContact(
         with device: DeviceDescription, at start: Instant, clock reading: ClockReading?, batteryPercent: UInt8?
     ) async throws -> Contact {
-        if let doubt = await clock.doubt() { throw doubt.failure }
+        try await requireTrust(reading, of: device)
         return try await memory.beginContact(with: device, at: start, clock: reading, batteryPercent: batteryPercent)
     }
 
     func noteClock(_ reading: ClockReading, in contact: Contact) async throws -> Contact {
         // The clock may have jumped since the contact began.
-        if let doubt = await clock.doubt() { throw doubt.failure }
+        try await requireTrust(reading, of: contact.device)
         return try await memory.noteClock(reading, in: contact)
+    }
+
+    private func requireTrust(_ reading: ClockReading?, of device: DeviceDescription) async throws {
+        if let doubt = await clock.doubt() { throw doubt.failure }
+        guard let reading, let seconds = try await lead(reading, device), await clock.isContradicted(by: seconds) else {
+            return
+        }
+        throw ClockDoubt.againstMeter(seconds).failure
     }
 
     func lastRecord(of contact: Contact) async throws -> LastRecord? { try await memory.lastRecord(of: contact) }

@@ -107,6 +107,8 @@ struct DestinationWorkshop: Sendable {
         if let timeout = open?.receiptTimeout { options.receiptTimeout = timeout }
         options.longestReceiptTimeout = open?.longestReceiptTimeout
         options.settingsMark = settingsMark(setting, open)
+        // Nor does a command without settings say where a destination is: see `Destinations.heed()`.
+        options.address = settings.hasImpliedDestination ? nil : open?.fingerprint
         let worker = open.map {
             OutboxWorker(store: store, destination: $0.destination, options: options, logger: logger)
         }

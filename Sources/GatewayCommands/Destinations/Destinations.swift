@@ -127,7 +127,7 @@ package struct Destinations: Sendable {
     ///
     /// A destination that the settings no longer name gets nothing more. A command that finds no settings file changes
     /// none of them: it may look at a store that a service with settings of its own delivers from.
-    func heed() async throws {
+    package func heed() async throws {
         for (name, rule) in try rules() { try await store.setRule(rule, of: name) }
         // What is queued is sealed: a locked store queues nothing before its key has come back.
         guard isService || !settings.current.hasImpliedDestination, store.lockedBecause == nil else { return }

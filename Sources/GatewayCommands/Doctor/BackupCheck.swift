@@ -15,19 +15,30 @@ extension Doctor {
             let folder = BackupFolder(setting: setting, gateway: gateway, stateDirectory: stateDirectory)
             let backups = try await folder.backups()
             let now = await clock.judgingTime()
-            guard let newest = backups.first(where: { $0.time <= now }) else {
-                return .bad("backup", .tryAgain, "none in \(setting.directory)", mend: mend)
+            let own = backups.filter(\.isOwn)
+            guard let first = own.last, let newest = own.first(where: { $0.time <= now }) else {
+                return .bad("backup", .tryAgain, "this gateway has made none in \(setting.directory)", mend: mend)
             }
             let age = now.seconds - newest.time.seconds
-            let found = "\(backups.count) in \(setting.directory), the newest \(Self.words(age)) old"
-            if case .damaged = folder.soundness(of: newest.name, keeping: false) {
+            let found = "\(own.count) in \(setting.directory), the newest \(Self.words(age)) old"
+            let soundness = try? await DirectoryLook.working(in: setting.directory) {
+                folder.soundness(of: newest.name, keeping: false)
+            }
+            if case .damaged? = soundness {
                 return .bad(
                     "backup", .badData, "\(found), and damaged: \(newest.name)",
                     mend: "`healthrelay backup now` makes another; look after the disk that \(setting.directory) is on")
             }
             // One that failed is tried again every quarter of an hour.
-            return age > Int64(setting.interval) + max(3600, Int64(setting.interval) / 4)
-                ? .bad("backup", .tryAgain, found, mend: mend) : .good("backup", found)
+            guard age <= Int64(setting.interval) + max(3600, Int64(setting.interval) / 4) else {
+                return .bad("backup", .tryAgain, found, mend: mend)
+            }
+            // Those of before were made by the gateway that this one has taken the place of.
+            let others = backups.count { !$0.isOwn && $0.time > first.time }
+            guard others > 0 else { return .good("backup", found) }
+            return .good(
+                "backup", "\(found), and \(others) that another gateway with the same id has made meanwhile",
+                mend: "give each a directory of its own, or stop the one that the other has taken the place of")
         } catch {
             return .bad("backup", error)
         }

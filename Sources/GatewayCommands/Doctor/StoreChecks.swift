@@ -20,6 +20,14 @@ extension Doctor {
         case .success(let store?):
             do {
                 try await store.requireKeys()
+                do { try await store.checkKeyFile() } catch {
+                    let problem = Problem(telling: error)
+                    return .bad(
+                        "store", problem.status, "it can be read until the gateway stops. Then \(problem.message)",
+                        mend:
+                            "put the key back before you restart the gateway; if it is lost, save the readings first: "
+                            + "`healthrelay query --format csv`")
+                }
                 let size = try await store.size()
                 let space = DiskSpace(at: store.directory)
                 let contents =
@@ -87,7 +95,7 @@ extension Doctor {
         guard ZoneRules.named(zone) != nil else {
             return .bad(
                 "zone", .configuration, "\(zone) is not a time zone of the tz database",
-                mend: "use a name such as Europe/Berlin, and install tzdata")
+                mend: "use a name such as Europe/Berlin, or install tzdata-legacy for older ones such as US/Eastern")
         }
         if case .success(let store?) = store, let users = try? await store.users(),
             let lost = users.first(where: { ZoneRules.named($0.timeZone) == nil })
@@ -95,7 +103,9 @@ extension Doctor {
             return .bad(
                 "zone", .configuration,
                 "\(lost.timeZone), the zone of \(lost.clientUserID), is no time zone of the tz database",
-                mend: "give them one such as Europe/Berlin: `user create --time-zone`, or `users` of the settings")
+                mend:
+                    "install tzdata-legacy, or give them one such as Europe/Berlin: `user create --time-zone`, or `users`"
+            )
         }
         return .good("zone", zone)
     }

@@ -13,10 +13,7 @@ struct ClockRunner {
     /// `devices set-clock`: the one way a device's clock is set, apart from `clock.set`.
     func run(_ operation: SetClockOperation) async throws {
         let address = try DeviceAddress.argument(operation.address)
-        let user = try await gateway.store.currentUser()
-        guard let zone = ZoneRules.named(user.timeZone) else {
-            throw Problem("unknown_time_zone", .configuration, "there is no time zone '\(user.timeZone)'")
-        }
+        let zone = try await Self.zone(of: address, in: gateway.store)
         if let problem = await gateway.clockProblem() { throw problem }
         let manager = try gateway.requireManager()
         try await output.note("Waiting for \(address) …")
@@ -26,11 +23,24 @@ struct ClockRunner {
         try await output.data(json ? setting.document(zone).text : setting.line(zone))
     }
 
-    /// What to write into the clock of a device that wants that at each connection: the user's time, where `clock.set`
+    /// The zone by which a device's clock is read, and so is set: that of the person whose readings it makes.
+    ///
+    /// - Parameters:
+    ///   - address: the device's address; `nil`: it has none, and is the current user's.
+    ///   - store: knows whose the device is.
+    /// - Throws: `StoreError`; for a zone that this machine does not know, `unknownTimeZone`.
+    static func zone(of address: DeviceAddress?, in store: ReadingStore) async throws -> ZoneRules {
+        var person = try await store.currentUser()
+        if let address, let owner = try await store.user(store.person(ofDevice: address)) { person = owner }
+        guard let zone = ZoneRules.named(person.timeZone) else { throw StoreError.unknownTimeZone(person.timeZone) }
+        return zone
+    }
+
+    /// What to write into the clock of a device that wants that at each connection: its person's time, where `clock.set`
     /// names the device or its model; nil else, and then no clock is touched.
-    static func clockToWrite(_ settings: Settings, zone: @escaping @Sendable () async -> ZoneRules?)
-        -> MeterReader.ClockToWrite
-    {
+    static func clockToWrite(
+        _ settings: Settings, zone: @escaping @Sendable (DeviceDescription) async -> ZoneRules?
+    ) -> MeterReader.ClockToWrite {
         let named = settings.list("clock.set")
         let addresses = Set(named.compactMap { DeviceAddress($0)?.bits })
         let models = Set(named)
@@ -38,7 +48,7 @@ struct ClockRunner {
             guard
                 device.model.map(models.contains) == true || device.address.map({ addresses.contains($0.bits) }) == true
             else { return nil }
-            return await zone()?.wallTime(at: .systemClock)
+            return await zone(device)?.wallTime(at: .systemClock)
         }
     }
 }

@@ -92,12 +92,10 @@ package struct MoveDesk: Sendable {
             throw Problem(
                 "usage", .usage, "expected an address such as C0:00:00:00:18:08, found '\(device.prefix(64))'")
         }
-        let known = try await gateway.store.devices().flatMap(\.addresses)
         return (
             .device(
                 .init(
-                    // An address as it is typed does not say of which kind it is.
-                    address: known.first { $0.bits == address.bits } ?? address, slot: operation.slot,
+                    address: try await gateway.known(address), slot: operation.slot,
                     range: try await gateway.store.range(from: operation.from, to: operation.to),
                     person: try await operation.person.asyncMap { try await user($0).key })),
             person

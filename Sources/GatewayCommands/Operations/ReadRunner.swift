@@ -36,10 +36,30 @@ struct ReadRunner {
                     hint: "to measure with a QardioArm: `healthrelay measure ADDRESS`")
             }
         }
-        let names = try await names()
         let isOne = addresses.count == 1
-        let problems = try await withThrowingTaskGroup(of: Problem?.self) { group in
-            for address in Set(addresses) {
+        let (wanted, names) = (Set(addresses), try await names())
+        let problems = try await manager.listening(for: wanted, within: .seconds(operation.seconds)) { manager in
+            try await read(wanted, names, tellsEach: !isOne, manager)
+        }
+        guard let worst = problems.max(by: { $0.status.rawValue < $1.status.rawValue }) else { return }
+        guard isOne else {
+            throw Problem(
+                worst.code, worst.status,
+                "\(problems.count) of \(addresses.count) devices could not be read: "
+                    + worst.message, hint: worst.hint)
+        }
+        throw worst
+    }
+
+    /// Reads devices, each when it is heard.
+    ///
+    /// - Parameter tellsEach: whether to tell what goes wrong with a device as soon as it does.
+    /// - Returns: what went wrong.
+    private func read(
+        _ addresses: Set<DeviceAddress>, _ names: [UInt64: String], tellsEach: Bool, _ manager: DevicesManager
+    ) async throws -> [Problem] {
+        try await withThrowingTaskGroup(of: Problem?.self) { group in
+            for address in addresses {
                 group.addTask {
                     do {
                         return try await read(address, names[address.bits] ?? address.description, manager)
@@ -56,18 +76,10 @@ struct ReadRunner {
             for try await problem in group {
                 guard let problem else { continue }
                 problems.append(problem)
-                if !isOne { try await output.warn(problem) }
+                if tellsEach { try await output.warn(problem) }
             }
             return problems
         }
-        guard let worst = problems.max(by: { $0.status.rawValue < $1.status.rawValue }) else { return }
-        guard isOne else {
-            throw Problem(
-                worst.code, worst.status,
-                "\(problems.count) of \(addresses.count) devices could not be read: "
-                    + worst.message, hint: worst.hint)
-        }
-        throw worst
     }
 
     /// Reads one device.

@@ -44,12 +44,19 @@ struct RecordRunner {
         for address in addresses { try await requireRecordable(address, by: operation.person) }
         let options =
             operation.window.map { RecordingOptions(variabilityWindowSeconds: $0) } ?? gateway.settings.recordingOptions
-        let told = RecordingTold(interval: operation.interval, json: json, output: output)
+        let told = RecordingTold(of: addresses, interval: operation.interval, json: json, output: output)
         try await output.note("Recording; nothing is kept before the device is heard. Ctrl-C ends it.")
         let end = operation.seconds.map { ContinuousClock.now + .seconds($0) }
         do {
             try await withDeadline(end) { [gateway] in
-                try await gateway.record(addresses, options) { await told.note($0) }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask { try await gateway.record(addresses, options) { await told.note($0) } }
+                    // Where nothing may be kept of any of them, there is nothing to wait for.
+                    group.addTask { for await _ in told.refusals { return } }
+                    defer { group.cancelAll() }
+                    _ = try await group.next()
+                    try Task.checkCancellation()
+                }
             }
         } catch {
             await told.finish()
@@ -85,26 +92,47 @@ private final class RecordingTold: Sendable {
     }
 
     private struct State {
-        var failure: (any Error)?
+        /// Why it can't be told any more.
+        var unwritten: (any Error)?
+        /// The devices of which nothing may be kept now.
+        var refused: Set<DeviceAddress> = []
         var intervals: [DeviceAddress: Interval] = [:]
     }
 
+    /// Has an element when nothing may be kept of any of the devices.
+    let refusals: AsyncStream<Void>
+    private let refuse: AsyncStream<Void>.Continuation
+    private let devices: Set<UInt64>
     private let interval: Int64?
     private let json: Bool
     private let output: any OperationOutput
     private let state = Mutex(State())
 
-    init(interval: Int?, json: Bool, output: any OperationOutput) {
+    init(of addresses: Set<DeviceAddress>, interval: Int?, json: Bool, output: any OperationOutput) {
+        (refusals, refuse) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        devices = Set(addresses.map(\.bits))
         self.interval = interval.map { Int64($0) }
         self.json = json
         self.output = output
     }
 
-    /// Why it could not be told.
-    var failure: (any Error)? { state.withLock(\.failure) }
+    /// Why it could not be told, or that nothing may be kept of a device.
+    var failure: (any Error)? {
+        state.withLock { state -> (any Error)? in
+            if let error = state.unwritten { return error }
+            guard let address = state.refused.min(by: { $0.bits < $1.bits }) else { return nil }
+            return Problem(
+                "no_consent", .notPermitted,
+                "consent to what \(address) measures was withdrawn; what was kept before stays",
+                hint: "`healthrelay store forget` erases it")
+        }
+    }
+
+    private var isWritable: Bool { state.withLock { $0.unwritten == nil } }
 
     func note(_ event: RecordingEvent) async {
-        guard failure == nil else { return }
+        defer { heed(event) }
+        guard isWritable else { return }
         do {
             switch event {
             case .began(let contact): try await output.note("\(contact.device.title): recording")
@@ -124,24 +152,36 @@ private final class RecordingTold: Sendable {
                 try await output.note("\(contact.device.title): \(summary.received) stored\(words)")
             case .notConsented(let address):
                 try await output.note("\(address): not recorded, its person does not consent")
-                throw Problem(
-                    "no_consent", .notPermitted,
-                    "consent to what \(address) measures was withdrawn; what was kept before stays",
-                    hint: "`healthrelay store forget` erases it")
             case .failed(let address, let failure):
                 try await output.note("\(address): \(failure.description); it is tried again when it is heard")
             }
         } catch is CancellationError {
             // The recording is being ended in good order; whoever asked for it may have gone.
         } catch {
-            state.withLock { $0.failure = error }
-            withUnsafeCurrentTask { $0?.cancel() }
+            // The recording does its work to its end.
+            state.withLock { $0.unwritten = error }
+        }
+    }
+
+    /// Notes of which devices nothing may be kept.
+    private func heed(_ event: RecordingEvent) {
+        switch event {
+        case .notConsented(let address):
+            let areAllRefused = state.withLock { state in
+                state.refused.insert(address)
+                return Set(state.refused.map(\.bits)) == devices
+            }
+            if areAllRefused { refuse.yield() }
+        case .began(let contact):
+            guard let address = contact.device.address else { return }
+            state.withLock { _ = $0.refused.remove(address) }
+        default: break
         }
     }
 
     /// Tells what is left.
     func finish() async {
-        guard failure == nil else { return }
+        guard isWritable else { return }
         for (address, interval) in state.withLock({ $0.intervals }) { try? await tell(interval, of: address) }
     }
 

@@ -4,6 +4,7 @@ import HealthReadings
 import LocalAccess
 import ReadingDelivery
 import ReadingStore
+import Synchronization
 import VitalClient
 import VitalDestination
 
@@ -148,11 +149,14 @@ struct RemovalRunner {
     /// Says where what was erased still is.
     private func tellOfBackups() async throws {
         guard let setting = gateway.settings.backup else { return }
-        guard let folder = try? await gateway.backupFolder(), let count = try? await folder.backups().count else {
+        // One that is being made was begun while the person was there.
+        let begun = gateway.isBackingUp.withLock(\.self) ? 1 : 0
+        guard let folder = try? await gateway.backupFolder(), let made = try? await folder.backups().count else {
             return try await output.note(
                 "backups in \(setting.directory), which cannot be read now, may still have what was erased: delete them if it must not come back"
             )
         }
+        let count = made + begun
         guard count > 0 else { return }
         try await output.note(
             "\(count) backups in \(folder.setting.directory) still have what was erased: delete them if it must not come back"

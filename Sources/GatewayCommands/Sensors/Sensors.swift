@@ -78,9 +78,6 @@ package final class Sensors: Sendable {
         }
     }
 
-    /// By how many seconds an unproven clock may move a sensor's start back.
-    private static let largestCorrection: Int64 = 15 * 60
-
     /// Why this machine's clock is not to be trusted with a scan; `nil` where nothing speaks against it.
     ///
     /// A scan by which the sensor started earlier than is known would move the times of all readings to come, so the clock has
@@ -93,9 +90,7 @@ package final class Sensors: Sendable {
             let start = try await store.sensor(serial: scan.serial, model: LibreScan.model)?.start
         else { return nil }
         let shown = SensorTime(scannedAt: instant, ageMinutes: sensor.ageMinutes)
-        guard start.seconds - shown.start.seconds > Self.largestCorrection, await !clock.isProvenSinceBoot()
-        else { return nil }
-        return .againstSensor
+        return await clock.isContradicted(by: start.seconds - shown.start.seconds) ? .againstSensor : nil
     }
 
     /// Makes a scan durable, with its readings. Nothing else has happened to it before.

@@ -34,7 +34,10 @@ extension Catalogue {
             omron(
                 "6232T, 6233T", soldAs: "RS7, BP6350, BP4350",
                 .big(users: 0x02E8, 0x0860, count: 100, clock: 0x2C..<0x3C, isAtWrist: true, .verified)),
-            omron("7530T", soldAs: "Complete, BP7900", .big(users: 0x02E8, count: 90, clock: 0x2C..<0x3C, .fromCode)),
+            // A 7271T with this suffix is laid out otherwise than the others: hass-omron's catalogue.
+            omron(
+                "7530T, 7271T-SH3", soldAs: "Complete, BP7900",
+                .big(users: 0x02E8, count: 90, clock: 0x2C..<0x3C, .fromCode)),
             omron("6231T", .big(users: 0x02E8, count: 100, clock: 0x2C..<0x3C, isAtWrist: true, .fromCode)),
             omron(
                 "6161T", soldAs: "RS2, RS3",

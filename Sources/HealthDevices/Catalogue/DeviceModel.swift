@@ -156,6 +156,15 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     /// Whether reading takes records from the device, or may.
     public var consumesRecords: Bool { memory == .sentOnce || memory == .unknown }
 
+    /// Whether it may be connected before it has measured, so that its record comes only then: an oximeter is heard as soon as
+    /// a finger is in it, and what is not known to keep its records may send them once, to whoever is connected.
+    var mayBeMeasuring: Bool {
+        switch memory {
+        case .none, .unknown: !isLiveOnly && !isOnlyHeard && !measuresOnCommand
+        case .kept, .sentOnce: kinds == [.spo2] && ownProtocol == nil
+        }
+    }
+
     /// Whether it sends by a standard service all that it keeps, whenever it is connected.
     var sendsWhatItKeeps: Bool { memory == .kept && !has(.sendsUnsentOnly) && certainty == nil }
 

@@ -46,9 +46,12 @@ struct ContinuousGlucoseSensor {
     }
 
     /// What the sensor can; nil where it does not tell.
+    ///
+    /// - Throws: where it could not be asked, too: without their type its values would come as others than before, and
+    ///   without their checksums unproven.
     func feature() async throws -> ContinuousGlucoseFeature? {
         // Whether there are checksums is known only from here: it checks its own.
-        try await value(ContinuousGlucoseFeature.self, hasChecksum: false)?.value
+        try await value(ContinuousGlucoseFeature.self, hasChecksum: false, isNeeded: true)?.value
     }
 
     /// When the session began, and in which zone; nil where the sensor does not tell.
@@ -63,11 +66,6 @@ struct ContinuousGlucoseSensor {
             !status.value.annunciation.contains(.sessionStopped)
         else { return nil }
         return ContinuousGlucoseMinute(minute: status.value.timeOffset, readAt: status.readAt)
-    }
-
-    /// What the sensor's clock shows.
-    func clock(of session: ContinuousGlucoseSession) async throws -> ClockReading? {
-        try await minute(hasChecksums: session.hasChecksums).flatMap(session.clock)
     }
 
     /// Tells the sensor the time, from which it finds when its session began.
@@ -97,8 +95,10 @@ struct ContinuousGlucoseSensor {
     }
 
     /// Reads a value; nil where the sensor has none, or does not let it be read.
+    ///
+    /// - Parameter isNeeded: whether it is an error where nobody could ask for it, or it was not answered in time.
     private func value<Value: CharacteristicCoding>(
-        _ type: Value.Type, hasChecksum: Bool
+        _ type: Value.Type, hasChecksum: Bool, isNeeded: Bool = false
     ) async throws -> (value: Value, readAt: Instant)? {
         guard let characteristic = find(Value.assignedNumber) else { return nil }
         var fault: MalformedFrame?
@@ -106,9 +106,9 @@ struct ContinuousGlucoseSensor {
             let read: CharacteristicValue
             do {
                 read = try await peripheral.read(characteristic)
-            } catch let error as GATTError where error != .disconnected {
+            } catch let error as GATTError where error != .disconnected && !(isNeeded && error == .timedOut) {
                 return nil
-            } catch RadioError.other {
+            } catch RadioError.other where !isNeeded {
                 return nil
             }
             do throws(MalformedFrame) {

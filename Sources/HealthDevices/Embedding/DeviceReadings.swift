@@ -35,16 +35,27 @@ final class ReadingCollector: Sendable {
         var revisedPlaces: [ReadingID: Int] = [:]
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let lookup: @Sendable (ReadingID) -> Reading?
 
-    /// - Parameter lookup: the reading with an id that came again; `nil` for one that is not wanted.
-    init(lookup: @escaping @Sendable (ReadingID) -> Reading?) { self.lookup = lookup }
+    /// - Parameters:
+    ///   - earlier: what came before and nobody was told of.
+    ///   - lookup: the reading with an id that came again; `nil` for one that is not wanted.
+    init(_ earlier: DeviceReadings? = nil, lookup: @escaping @Sendable (ReadingID) -> Reading?) {
+        self.lookup = lookup
+        var state = State(found: earlier)
+        for (place, reading) in (earlier?.readings ?? []).enumerated() { state.places[reading.id] = place }
+        for (place, reading) in (earlier?.revised ?? []).enumerated() { state.revisedPlaces[reading.id] = place }
+        self.state = Mutex(state)
+    }
 
     func note(_ event: TransferEvent) {
         state.withLock { state in
             switch event {
-            case .began(let contact): state.found = DeviceReadings(device: contact.device)
+            case .began(let contact):
+                // A transfer that was joined may be given up by whoever had begun it, and begun again: what it brought stays.
+                state.found = state.found ?? DeviceReadings(device: contact.device)
+                state.found?.device = contact.device
             case .progress(let received, let announced):
                 state.found?.received = received
                 if let announced { state.found?.announced = announced }
@@ -59,6 +70,22 @@ final class ReadingCollector: Sendable {
 
     /// What came; `nil` where the device was not reached.
     var found: DeviceReadings? { state.withLock(\.found) }
+}
+
+/// What was read of devices on the connection on which they were paired. Whoever pairs is told of no readings, and a journal in
+/// memory has them as known from then on: whoever reads the device next is told of them.
+final class PairingReadings: Sendable {
+    /// By the 48 bits of addresses: who types an address does not know its type.
+    private let found = Mutex<[UInt64: DeviceReadings]>([:])
+
+    func keep(_ readings: DeviceReadings, of address: DeviceAddress) {
+        found.withLock { $0[address.bits] = readings }
+    }
+
+    /// What is kept of a device; it is kept no longer.
+    func take(_ address: DeviceAddress) -> DeviceReadings? {
+        found.withLock { $0.removeValue(forKey: address.bits) }
+    }
 }
 
 extension ReadingCollector.State {

@@ -38,6 +38,9 @@ extension DevicesManager {
     /// the task was cancelled, the radio went away, or the device lost its bond in the middle. A second call brings what
     /// is new since, the rest of a transfer that was cut included. This throws only where nothing came.
     ///
+    /// Some models show their records only while they are paired, and are read then (``PairingProgress/read(_:)``). If the manager
+    /// keeps readings in memory, the first call after the pairing returns these too, also where the device can't be reached again.
+    ///
     /// Devices are read at the same time, each by a call of its own. Two calls for the same device share one transfer, and
     /// both return what it brings.
     ///
@@ -52,8 +55,13 @@ extension DevicesManager {
         of address: DeviceAddress, within timeout: Duration = .seconds(60), allRecords: Bool = false,
         report: @escaping @Sendable (TransferEvent) async -> Void = { _ in }
     ) async throws -> DeviceReadings {
-        let memory = allRecords ? reader.journal as? MemoryJournal : nil
-        let collector = ReadingCollector { memory?.reading($0) }
+        let memory = reader.journal as? MemoryJournal
+        var earlier = atPairing.take(address)
+        if let readings = earlier?.readings {
+            // Somebody else may have read the device since.
+            earlier?.readings = readings.map { memory?.reading($0.id) ?? $0 }
+        }
+        let collector = ReadingCollector(earlier) { allRecords ? memory?.reading($0) : nil }
         do {
             try await read(address, within: timeout, allRecords: allRecords) { event in
                 collector.note(event)

@@ -18,9 +18,9 @@ struct Bench {
 
     init(
         powered: Bool? = true, adapter: String? = nil, limits: RadioLimits = .test,
-        rfkill: RFKill = RFKill(folder: "/nowhere"), matchRules: Int = 5000
+        rfkill: RFKill = RFKill(folder: "/nowhere"), matchRules: Int = 5000, replies: Int = 50000
     ) async throws {
-        bus = try await TestBus.start(matchRules: matchRules)
+        bus = try await TestBus.start(matchRules: matchRules, replies: replies)
         daemon = try await EmulatedDaemon.start(on: bus, powered: powered)
         radio = Self.radio(bus, adapter: adapter, limits: limits, rfkill: rfkill, log)
     }

@@ -2,6 +2,7 @@ import EmulatedRadio
 import GATTClient
 import GatewaySettings
 import HealthReadings
+import ReadingStore
 import Testing
 
 @testable import GatewayCommands
@@ -33,6 +34,21 @@ import Testing
         #expect(abs(after) <= 60, "a busy machine may take a while between writing and reading")
         let written = meter.events[before...].filter { if case .wrote = $0 { true } else { false } }
         #expect(written.count == 1, "nothing is asked at the record access control point")
+        #expect(abs(try #require(try await difference(bench))) <= 60)
+        try await bench.stop()
+    }
+
+    @Test("the clock of a meter that is another person's whole is set to that person's time")
+    func another() async throws {
+        let meter = try await ReadTests.paired()
+        meter.giveClock(WallTime(secondsSinceEpoch: 1_780_000_000))
+        let bench = try await GatewayBench(.inProcess, [meter])
+        try await bench.gateway.store.setPeople([
+            StorePerson(
+                clientUserID: "brown_bear", timeZone: "America/New_York",
+                shares: [.init(address: 0xC000_0000_1808, slot: nil)])
+        ])
+        try await bench.run(Self.order)
         #expect(abs(try #require(try await difference(bench))) <= 60)
         try await bench.stop()
     }

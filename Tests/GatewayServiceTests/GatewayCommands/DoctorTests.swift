@@ -109,6 +109,20 @@ import VitalSandbox
         return Findings(output, nil)
     }
 
+    @Test("the store's key is missed while the gateway still runs, and can be put back")
+    func keyAway() async throws {
+        let bench = try await GatewayBench()
+        let key = bench.gateway.store.directory + "/store.key"
+        try FileManager.default.moveItem(atPath: key, toPath: key + ".away")
+        let output = Collected()
+        _ = try await bench.problem(.doctor, output: output)
+        let checks = output.data.first?.object["checks"] as? [[String: any Sendable]] ?? []
+        let store = checks.first { $0["name"] as? String == "store" }
+        #expect(store?["ok"] as? Bool == false)
+        #expect((store?["found"] as? String)?.contains("its key is not in \(key)") == true)
+        try await bench.stop()
+    }
+
     @Test("a key that is refused is 77, a server that is not there 69")
     func server() async throws {
         let server = try await Sandboxed()

@@ -1,6 +1,9 @@
 import EmulatedRadio
 import GATTClient
+import GatewaySettings
 import HealthReadings
+import ReadingStore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -59,6 +62,55 @@ import Testing
         #expect(output.data[3].contains(#""series":[{"#), "\(output.data)")
         watching.cancel()
         _ = try? await watching.value
+        try await bench.stop()
+    }
+
+    @Test("a recording ends when its person withdraws their consent", .timeLimit(.minutes(2)))
+    func consentWithdrawn() async throws {
+        let strap = strap()
+        strap.sleep()
+        let bench = try await GatewayBench(.inProcess, [strap])
+        let output = Collected()
+        let recording = Task {
+            try await bench.problem(
+                .device(.record(RecordOperation(addresses: ["C0:00:00:00:18:0D"]))), output: output)
+        }
+        try #require(await eventually { !output.notes.isEmpty })
+        let store = bench.gateway.store
+        let person = try await store.currentUser().key
+        try await store.setConsents([.heartRate, .hrv, .spo2], granted: false, of: person)
+        strap.wake()
+        let problem = try await recording.value
+        #expect(problem.code == "no_consent" && problem.status == .notPermitted)
+        #expect(!strap.events.contains(.connected))
+        try await bench.stop()
+    }
+
+    /// Takes nothing once a device is connected.
+    private struct FullDisk: OperationOutput {
+        func data(_ line: String) async throws { throw Problem("output_failed", .inputOutput, "the disk is full") }
+        func note(_ line: String) async throws { if line.hasSuffix(": recording") { try await data(line) } }
+    }
+
+    @Test("a recording whose output can't be written goes on, and says so at its end", .timeLimit(.minutes(2)))
+    func unwritten() async throws {
+        let strap = strap()
+        let bench = try await GatewayBench(.inProcess, [strap])
+        let recorded = Mutex(0)
+        let watching = Task {
+            for await _ in bench.gateway.recorded.listen(buffering: 16) { recorded.withLock { $0 += 1 } }
+        }
+        try #require(await eventually { bench.gateway.recorded.hasListeners })
+        let recording = Task {
+            let operation = RecordOperation(addresses: ["C0:00:00:00:18:0D"])
+            try await bench.gateway.run(OperationRequest(.device(.record(operation)), json: true), output: FullDisk())
+        }
+        try #require(await eventually { recorded.withLock(\.self) >= 3 })
+        recording.cancel()
+        let problem = await #expect(throws: Problem.self) { try await recording.value }
+        #expect(problem?.code == "output_failed")
+        watching.cancel()
+        #expect(strap.events.count { $0 == .connected } == 1)
         try await bench.stop()
     }
 

@@ -93,6 +93,7 @@ import Testing
         #expect(Set(output.warnings.map(\.code)) == ["device_not_seen", "bond_lost_by_device"])
         #expect(problem.code == "bond_lost_by_device" && problem.status == .notPermitted)
         #expect(problem.message.hasPrefix("2 of 3 devices"))
+        #expect(bench.radio.waits == 0, "one watch of the radio serves all")
         try await bench.stop()
     }
 

@@ -124,4 +124,18 @@ import Testing
             try await bench.stop()
         }
     }
+
+    @Test("a backup that is being made while somebody is erased counts among those that still have them")
+    func duringBackup() async throws {
+        let backups = try GatewayBench.scratch()
+        let phrase = try DoctorTests.file("correct horse battery")
+        let bench = try await GatewayBench(settings: ["backup.to": backups.path, "backup.passphrase_file": phrase])
+        let (before, during) = (Collected(), Collected())
+        try await bench.run(.store(.forget(ForgetOperation())), output: before)
+        #expect(!before.notes.contains { $0.contains("still have what was erased") }, "\(before.notes)")
+        bench.gateway.isBackingUp.withLock { $0 = true }
+        try await bench.run(.store(.forget(ForgetOperation())), output: during)
+        #expect(during.notes.contains { $0.hasPrefix("1 backups in \(backups.path) still have") }, "\(during.notes)")
+        try await bench.stop()
+    }
 }

@@ -67,4 +67,18 @@ import Testing
         #expect(Self.octets(path) == [7] && Self.octets(path + ".part") == nil)
         #expect(Self.octets(path + ".other") == [9])
     }
+
+    @Test("a part that was left is cleared away; one that somebody is writing is not")
+    func cleared() throws {
+        let path = try Self.place()
+        try Data("left".utf8).write(to: URL(fileURLWithPath: path + ".part"))
+        WholeFile.clear(path + ".part")
+        #expect(Self.octets(path + ".part") == nil)
+        WholeFile.clear(path + ".part")
+        var file = try WholeFile(path)
+        try file.write([1])
+        WholeFile.clear(path + ".part")
+        try file.finish()
+        #expect(Self.octets(path) == [1])
+    }
 }
