@@ -107,7 +107,7 @@ package struct Authority: Sendable {
     }
 
     /// A certificate that begins in the future, or outlives its issuer, is of no use to anybody.
-    private func requireValid(at now: Instant) throws(AuthorityError) {
+    func requireValid(at now: Instant) throws(AuthorityError) {
         let (from, until) = (certificate.notValidBefore.moment, certificate.notValidAfter.moment)
         guard from <= now, now < until else { throw .authorityNotValid(from: from, until: until) }
     }

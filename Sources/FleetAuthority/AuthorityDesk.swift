@@ -181,8 +181,12 @@ package struct AuthorityDesk: Sendable {
 
     /// Writes the revocation list if there is none, if it isn't the newest, if it is a day old, if its time is in the
     /// future, or if others can't read it.
+    ///
+    /// - Throws: ``AuthorityError/authorityNotValid(from:until:)`` if the clock is outside of the authority's time.
     package func refreshList() async throws(AuthorityError) {
         let moment = now()
+        // A list that is made under a clock that isn't set yet would be over for everybody else.
+        try authority.requireValid(at: moment)
         if let list = currentList(), list.number == (try await store.listNumber()), list.made <= moment,
             moment < list.made.advanced(bySeconds: Self.listAge), permissions(ofFileAt: listFile) == Self.listMode
         {
@@ -198,6 +202,28 @@ package struct AuthorityDesk: Sendable {
     }
 
     // MARK: The broker
+
+    /// Looks whether the broker still does as it was told about gateways, and has ``settle(_:)`` tell it again if it doesn't.
+    ///
+    /// After it has lost its disks, the users of gateways are missing. After its definitions were put back from a backup, those
+    /// of gateways that were revoked since are there again.
+    package func compare(_ users: BrokerUsers) async throws(AuthorityError) {
+        let known: [String: Bool]
+        do { known = try await users.all() } catch {
+            logger.warning("the broker's users could not be looked at", metadata: ["error": "\(error.words)"])
+            return
+        }
+        let wrong = try await store.gateways(at: now()).filter { gateway in
+            guard gateway.isSettledAtBroker else { return false }
+            return gateway.isWantedAtBroker
+                ? known[gateway.id] == nil : gateway.revoked != nil && known[gateway.id] == true
+        }
+        guard !wrong.isEmpty else { return }
+        logger.warning(
+            "the broker has lost gateways' users, or has those of revoked ones again; it is told once more",
+            metadata: ["gateways": "\(wrong.count)"])
+        try await store.unsettle(wrong.map(\.id))
+    }
 
     /// Has the broker do what it should about gateways that have enrolled or were revoked.
     ///

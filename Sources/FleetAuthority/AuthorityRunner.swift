@@ -56,18 +56,31 @@ package struct AuthorityRunner: Sendable {
         let users: BrokerUsers?
         let logger: Logger
 
+        /// How often the broker's users are looked at.
+        private static let comparison = Duration.seconds(300)
+
         func run() async throws {
             try? await cancelWhenGracefulShutdown {
+                var compared: ContinuousClock.Instant?
                 while true {
-                    do {
-                        try await desk.refreshList()
-                        try identity.refresh(at: desk.now())
-                        if let users { try await desk.settle(users) }
-                    } catch {
-                        logger.error("the authority's upkeep failed", metadata: ["error": "\(error)"])
+                    // What fails keeps nothing else from being done.
+                    await attempt { try await desk.refreshList() }
+                    await attempt { try identity.refresh(at: desk.now()) }
+                    if let users {
+                        if compared.map({ $0.duration(to: .now) >= Self.comparison }) ?? true {
+                            await attempt { try await desk.compare(users) }
+                            compared = .now
+                        }
+                        await attempt { try await desk.settle(users) }
                     }
                     try await Task.sleep(for: .seconds(10))
                 }
+            }
+        }
+
+        private func attempt(_ body: () async throws -> Void) async {
+            do { try await body() } catch {
+                logger.error("the authority's upkeep failed", metadata: ["error": "\(error)"])
             }
         }
     }

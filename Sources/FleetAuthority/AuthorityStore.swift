@@ -12,6 +12,9 @@ package struct AuthorityStore: Sendable {
     private static let applicationID: Int32 = 0x4852_4641
     /// How long after its end a revoked certificate still counts as one, for verifiers whose clock is behind.
     private static let slack: Int64 = 86_400
+    /// By how much a certificate may begin in the future so that its gateway is given it again. One that begins later was made
+    /// under a clock that was ahead: the gateway would refuse it each time until then.
+    private static let clockSlack: Int64 = 3600
     /// How many certificates that haven't ended a gateway may have if it renews: each would be in the list if it were revoked,
     /// and a list that is too long is read by nobody. One in order has two.
     static let mostCertificates = 100
@@ -286,8 +289,9 @@ package struct AuthorityStore: Sendable {
             db,
             sql: """
                 SELECT * FROM certificate WHERE gateway = ? AND key_digest = ? AND revoked IS NULL AND not_after > ?
+                    AND not_before <= ?
                 ORDER BY not_after DESC LIMIT 1
-                """, arguments: [gateway, keyDigest, now.seconds]
+                """, arguments: [gateway, keyDigest, now.seconds, now.seconds + clockSlack]
         ).map { row in
             Issued(
                 serial: row["serial"], gateway: gateway, keyDigest: keyDigest, pem: row["pem"],
@@ -322,13 +326,16 @@ package struct AuthorityStore: Sendable {
                     WHERE id = ?
                     """, arguments: [now.seconds, gateway])
             try db.execute(sql: "DELETE FROM token WHERE gateway = ?", arguments: [gateway])
+            let count = try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM certificate WHERE gateway = ? AND revoked IS NULL AND not_after > ?",
+                arguments: [gateway, now.seconds])
+            // Also those that have ended: this machine's clock may be ahead, and the list would lack them for good.
             try db.execute(
-                sql: "UPDATE certificate SET revoked = ? WHERE gateway = ? AND revoked IS NULL AND not_after > ?",
-                arguments: [now.seconds, gateway, now.seconds])
-            let count = db.changesCount
+                sql: "UPDATE certificate SET revoked = ? WHERE gateway = ? AND revoked IS NULL",
+                arguments: [now.seconds, gateway])
             // A process that is killed before it has written the list leaves one with another number.
             try db.execute(sql: "UPDATE list SET number = number + 1")
-            return count
+            return count ?? 0
         }
     }
 
@@ -411,10 +418,23 @@ package struct AuthorityStore: Sendable {
     /// - Parameter error: why it did nothing; `nil`: it did.
     func settle(_ gateway: String, isWanted: Bool, error: String?) async throws(AuthorityError) {
         try await write { db in
-            // Somebody may have changed their mind meanwhile.
             try db.execute(
                 sql: "UPDATE gateway SET settled = ?, broker_error = ? WHERE id = ? AND wanted = ?",
                 arguments: [error == nil, error, gateway, isWanted])
+            guard db.changesCount == 0 else { return }
+            // It was revoked, or enrolled, meanwhile. Which of the two came last to the broker isn't known: it is told again.
+            try Self.unsettle([gateway], db)
+        }
+    }
+
+    /// Has the broker told again what it should do about gateways.
+    func unsettle(_ gateways: [String]) async throws(AuthorityError) {
+        try await write { db in try Self.unsettle(gateways, db) }
+    }
+
+    private static func unsettle(_ gateways: [String], _ db: Database) throws {
+        for gateway in gateways {
+            try db.execute(sql: "UPDATE gateway SET settled = 0 WHERE id = ?", arguments: [gateway])
         }
     }
 }

@@ -56,8 +56,7 @@ package struct BrokerUsers: Sendable {
         let path = "users/\(HTTPAddress.encoded(name))"
         let user = try await call(.GET, path, allowsAbsence: true)
         guard user.status != 404 else { return .nobody }
-        let tags = try Self.json(user, path)["tags"]
-        let words = tags?.elements?.compactMap(\.text) ?? (tags?.text ?? "").split(separator: ",").map(String.init)
+        let words = Self.tags(try Self.json(user, path))
         if words.contains(Self.tag) { return .gateway }
         // Former versions and the operator's commands made users without a tag.
         guard words.isEmpty else { return .other }
@@ -67,6 +66,25 @@ package struct BrokerUsers: Sendable {
             [name, "{username}"].contains { topic.hasPrefix("^healthrelay\\.\($0)\\.") }
         }
         return isGateway ? .gateway : .other
+    }
+
+    /// All users by their names, and of each whether it has the tag of those that are made here.
+    package func all() async throws(Failure) -> [String: Bool] {
+        let path = "users"
+        guard let users = try Self.json(try await call(.GET, path), path).elements else {
+            throw Failure(words: "the broker's answer to GET \(path) is no list")
+        }
+        var known: [String: Bool] = [:]
+        for user in users {
+            guard let name = user["name"]?.text else { continue }
+            known[name] = Self.tags(user).contains(Self.tag)
+        }
+        return known
+    }
+
+    private static func tags(_ user: JSONNode) -> [String] {
+        let tags = user["tags"]
+        return tags?.elements?.compactMap(\.text) ?? (tags?.text ?? "").split(separator: ",").map(String.init)
     }
 
     private static func json(_ answer: HTTPAnswer, _ path: String) throws(Failure) -> JSONNode {

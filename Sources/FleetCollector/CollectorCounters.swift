@@ -24,6 +24,9 @@ package final class CollectorCounters: Sendable {
         package var revokedCertificates = 0
         /// When a batch couldn't be stored last although it may be right; `nil`: one was stored since.
         fileprivate var lastStoreFailure: Instant?
+        /// Since when batches are being stored, by a number of each.
+        fileprivate var storing: [Int: Instant] = [:]
+        fileprivate var lastNumber = 0
         /// Receipts by the second, for the last minute.
         fileprivate var recent: [Int64: Int] = [:]
     }
@@ -63,9 +66,27 @@ package final class CollectorCounters: Sendable {
         }
     }
 
-    /// Whether the last batch of the last two minutes couldn't be stored.
-    func isFailing(at now: Instant) -> Bool {
-        counts.withLock { counts in counts.lastStoreFailure.map { now.seconds - $0.seconds < 120 } ?? false }
+    /// Notes that a batch is about to be stored.
+    ///
+    /// - Returns: what ``endStoring(_:)`` takes.
+    func beginStoring(at now: Instant) -> Int {
+        counts.withLock { counts in
+            counts.lastNumber += 1
+            counts.storing[counts.lastNumber] = now
+            return counts.lastNumber
+        }
+    }
+
+    /// Notes that a batch was stored, or couldn't be.
+    func endStoring(_ number: Int) { counts.withLock { $0.storing[number] = nil } }
+
+    /// Whether the last batch of the last two minutes couldn't be stored, or one is being stored for as long: a commit waits
+    /// without end for a standby that is gone.
+    package func isFailing(at now: Instant) -> Bool {
+        counts.withLock { counts in
+            counts.lastStoreFailure.map { now.seconds - $0.seconds < 120 } ?? false
+                || counts.storing.values.contains { now.seconds - $0.seconds >= 120 }
+        }
     }
 
     func showRevokedCertificate() { counts.withLock { $0.revokedCertificates += 1 } }

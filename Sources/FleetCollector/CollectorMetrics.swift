@@ -77,14 +77,18 @@ package struct CollectorMetrics: Sendable {
             isQueueBlocked: isQueueBlocked(), revocations: revocations())
     }
 
-    /// Whether a gateway hasn't been heard of for too long.
+    /// Whether a gateway hasn't been heard of for too long. When it was isn't known either if that was noted under a clock that
+    /// was ahead.
     package func isSilent(_ gateway: GatewayRecord) -> Bool {
-        gateway.heard.map { $0.advanced(bySeconds: silentAfter) < now() } ?? true
+        let now = now()
+        return gateway.heard.map { heard in
+            heard.advanced(bySeconds: silentAfter) < now || heard > now.advanced(bySeconds: GatewaySighting.clockSlack)
+        } ?? true
     }
 
     /// Prometheus' text format 0.0.4.
     package func text() async throws(CentralStoreError) -> String {
-        let (gateways, counts, now) = (try await store.gateways(), counters.current, now())
+        let (gateways, counts, now) = (try await store.gateways(hasStatuses: false), counters.current, now())
         var page = ""
         func family(_ name: String, _ type: String, _ help: String, _ samples: [(labels: String, value: Int64)]) {
             page += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"

@@ -34,6 +34,8 @@ package struct DocumentDesk: Sendable {
         do { batch = try FleetBatch.read(octets, from: gateway, keys: keys) } catch {
             throw refuse(.document(error), gateway, .readings)
         }
+        let storing = counters.beginStoring(at: now())
+        defer { counters.endStoring(storing) }
         do {
             let outcome = try await intake.keep(batch.arrived(at: now()))
             counters.add(outcome, at: now())

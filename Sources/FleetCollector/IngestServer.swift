@@ -24,6 +24,7 @@ package struct IngestServer: Sendable {
     let limits: ServerLimits
     let logger: Logger
     private let storeLog: QuietRepeats
+    private let room = IngestRoom()
     private let tokens: GatewayTokens
     private let revocations: Revocations?
 
@@ -76,6 +77,10 @@ package struct IngestServer: Sendable {
         router.post("v1/readings") { request, context in
             let gateway = try await gateway(request, context)
             let octets = try await Self.body(of: request)
+            guard room.enter(octets.count, of: gateway.description) else {
+                throw Self.unavailable("store_busy", "too many batches wait for the store; nothing of this was stored")
+            }
+            defer { room.leave(octets.count, of: gateway.description) }
             let receipt = try await answering { () async throws(DocumentFailure) in
                 try await desk.keep(octets, from: gateway)
             }
@@ -148,11 +153,9 @@ package struct IngestServer: Sendable {
             logger.warning("a revoked certificate was shown", metadata: ["gateway": "\(gateway)"])
             throw APIRefusal(.forbidden, "certificate_revoked", "the certificate of \(gateway) was revoked")
         case .unknown:
-            var refusal = APIRefusal(
-                .serviceUnavailable, "revocation_list_unavailable",
+            throw Self.unavailable(
+                "revocation_list_unavailable",
                 "the collector has no revocation list of the certificate's authority that it could verify")
-            refusal.headers[.retryAfter] = Self.retryAfter
-            throw refusal
         }
     }
 
@@ -178,11 +181,15 @@ package struct IngestServer: Sendable {
                     "the store can't be used", metadata: ["error": "\(error)", "not_logged_before": "\(others)"])
             }
             // The words may name a host of the owner's: they stay in the log.
-            var refusal = APIRefusal(
-                .serviceUnavailable, error.code, "the store can't be used now; nothing of this was stored")
-            refusal.headers[.retryAfter] = Self.retryAfter
-            throw refusal
+            throw Self.unavailable(error.code, "the store can't be used now; nothing of this was stored")
         }
+    }
+
+    /// The answer to a gateway that is to try again.
+    private static func unavailable(_ code: String, _ words: String) -> APIRefusal {
+        var refusal = APIRefusal(.serviceUnavailable, code, words)
+        refusal.headers[.retryAfter] = retryAfter
+        return refusal
     }
 }
 

@@ -63,7 +63,7 @@ package struct OverviewPage: Sendable {
 
     /// The page.
     func response() async throws(CentralStoreError) -> Response {
-        let html = page(try await store.gateways(), now: metrics.now())
+        let html = page(try await store.gateways(hasStatuses: false), now: metrics.now())
         var response = Response.octetsResponse(Array(html.utf8), "text/html; charset=utf-8")
         response.headers[.cacheControl] = "no-store"
         response.headers[.contentSecurityPolicy] =

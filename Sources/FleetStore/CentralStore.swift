@@ -40,7 +40,9 @@ package protocol CentralStore: Sendable {
     func aside(limit: Int) async throws(CentralStoreError) -> [AsideDocument]
 
     /// Every gateway that was ever heard of, or has a token, by name.
-    func gateways() async throws(CentralStoreError) -> [GatewayRecord]
+    ///
+    /// - Parameter hasStatuses: whether their status documents are read, of which each may have some kilobytes.
+    func gateways(hasStatuses: Bool) async throws(CentralStoreError) -> [GatewayRecord]
 
     /// The readings that came last.
     ///
@@ -85,6 +87,13 @@ package protocol CentralStore: Sendable {
 
     /// Ends the store's connections.
     func close() async
+}
+
+extension CentralStore {
+    /// Every gateway that was ever heard of, or has a token, by name, with its status document.
+    package func gateways() async throws(CentralStoreError) -> [GatewayRecord] {
+        try await gateways(hasStatuses: true)
+    }
 }
 
 /// A reading as the centre keeps it.
@@ -228,6 +237,10 @@ package struct GatewaySighting: Sendable, Hashable {
     package var status: String?
     /// What it did with the settings that it should have, as JSON.
     package var configuration: String?
+
+    /// By how many seconds one collector's clock may be ahead of another's, and a gateway still was heard when the later of
+    /// them says. A time that is further ahead was noted under a wrong clock, and the next one takes its place.
+    package static let clockSlack: Int64 = 300
 
     /// Makes a sighting; what is `nil` leaves in place what was said before.
     package init(

@@ -1,6 +1,14 @@
 import HealthReadings
 import PostgreSQLLink
 
+extension GatewaySighting {
+    /// Sets when a gateway was heard last in PostgreSQL: ``clockSlack`` says why.
+    static let setHeard = """
+        heard = CASE WHEN known.heard BETWEEN excluded.heard AND excluded.heard + interval '\(clockSlack) seconds'
+            THEN known.heard ELSE excluded.heard END
+        """
+}
+
 /// The parameters of the statements that keep batches in PostgreSQL, and what their answers mean for each batch.
 ///
 /// A statement can't change the same row twice, so of readings with the same key only the one with the highest revision
@@ -68,7 +76,7 @@ struct KeepPlan: Sendable {
         INSERT INTO gateway AS known (gateway, heard, stored, highest_batch)
         SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::bigint[], $4::bigint[])
         ON CONFLICT (gateway) DO UPDATE SET
-            heard = greatest(known.heard, excluded.heard), stored = known.stored + excluded.stored,
+            \(GatewaySighting.setHeard), stored = known.stored + excluded.stored,
             highest_batch = greatest(known.highest_batch, excluded.highest_batch)
         RETURNING gateway, highest_batch
         """

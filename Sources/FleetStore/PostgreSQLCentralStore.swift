@@ -77,7 +77,7 @@ package struct PostgreSQLCentralStore: CentralStore {
             INSERT INTO gateway AS known (gateway, heard, version, backlog, oldest, status, configuration)
             VALUES ($1, $2::timestamptz, $3, $4::bigint, $5::timestamptz, $6::jsonb, $7::jsonb)
             ON CONFLICT (gateway) DO UPDATE SET
-                heard = greatest(known.heard, excluded.heard), version = coalesce(excluded.version, known.version),
+                \(GatewaySighting.setHeard), version = coalesce(excluded.version, known.version),
                 backlog = coalesce(excluded.backlog, known.backlog),
                 oldest = CASE WHEN excluded.backlog IS NULL THEN known.oldest ELSE excluded.oldest END,
                 status = coalesce(excluded.status, known.status),
@@ -160,12 +160,12 @@ package struct PostgreSQLCentralStore: CentralStore {
         }
     }
 
-    package func gateways() async throws(CentralStoreError) -> [GatewayRecord] {
+    package func gateways(hasStatuses: Bool) async throws(CentralStoreError) -> [GatewayRecord] {
         try await rows(
             """
             WITH known AS (
                 SELECT gateway, \(Self.microseconds("heard")), version, backlog, \(Self.microseconds("oldest")), stored,
-                    highest_batch, status, configuration FROM gateway
+                    highest_batch, \(hasStatuses ? "status" : "NULL::jsonb"), configuration FROM gateway
                 UNION ALL
                 SELECT DISTINCT gateway, NULL::bigint, NULL, NULL::bigint, NULL::bigint, 0, NULL::bigint, NULL::jsonb,
                     NULL::jsonb

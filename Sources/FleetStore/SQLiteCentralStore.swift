@@ -132,7 +132,8 @@ package struct SQLiteCentralStore: CentralStore {
                     (gateway, heard, version, backlog, oldest, stored, highest_batch, status, configuration)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (gateway) DO UPDATE SET
-                    heard = max(ifnull(heard, excluded.heard), excluded.heard),
+                    heard = CASE WHEN heard BETWEEN excluded.heard AND excluded.heard + \(GatewaySighting.clockSlack * 1_000_000)
+                        THEN heard ELSE excluded.heard END,
                     version = ifnull(excluded.version, version),
                     backlog = ifnull(excluded.backlog, backlog),
                     oldest = CASE WHEN excluded.backlog IS NULL THEN oldest ELSE excluded.oldest END,
@@ -210,14 +211,14 @@ package struct SQLiteCentralStore: CentralStore {
         }
     }
 
-    package func gateways() async throws(CentralStoreError) -> [GatewayRecord] {
+    package func gateways(hasStatuses: Bool) async throws(CentralStoreError) -> [GatewayRecord] {
         try await read { db in
             try Row.fetchAll(
                 db,
                 sql: """
                     WITH known AS (
-                        SELECT gateway, heard, version, backlog, oldest, stored, highest_batch, status, configuration
-                            FROM gateway
+                        SELECT gateway, heard, version, backlog, oldest, stored, highest_batch,
+                            \(hasStatuses ? "status" : "NULL"), configuration FROM gateway
                         UNION ALL
                         SELECT DISTINCT gateway, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL FROM gateway_token
                             WHERE gateway NOT IN (SELECT gateway FROM gateway)

@@ -83,7 +83,9 @@ extension Problem {
             case .nameTaken: (.usage, "choose another id")
             case .broker: (.unavailable, nil)
             case .store: (.inputOutput, nil)
-            case .unusableFile, .authorityNotValid: (.configuration, nil)
+            case .unusableFile: (.configuration, nil)
+            // The service is started again until the clock is set.
+            case .authorityNotValid: (.unavailable, "set this machine's clock")
             case .unknownToken, .tokenExpired, .tokenUsed, .otherGateway, .unknownCertificate, .badRequest,
                 .keyUnsupported, .notProven, .keyUsed, .tooManyCertificates:
                 (.badData, nil)

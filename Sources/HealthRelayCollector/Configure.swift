@@ -42,7 +42,7 @@ struct Configure: AsyncParsableCommand {
         common.startLogging(settings)
         let store = try await common.store(settings)
         let version = try await desired.keep(for: id, in: store, at: .systemClock)
-        let known = try await store.gateways().compactMap { GatewayID(ifValid: $0.gateway) }
+        let known = try await store.gateways(hasStatuses: false).compactMap { GatewayID(ifValid: $0.gateway) }
         await store.close()
         let isPublished = try await settings.publish(
             desired, version: version, to: id.map { [$0] } ?? known, logger: Logger(label: "collector"))

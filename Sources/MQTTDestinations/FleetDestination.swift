@@ -50,10 +50,11 @@ public actor FleetDestination: BrokerDestination {
 
     /// Batches whose receipts somebody waits for.
     private var awaited: [Int64: Awaited] = [:]
-    /// Batches that take readings back, with what each of them stands for.
-    private var retracting: [Int64: [ReadingID: RetractionKey]] = [:]
-    /// What the centre has said of readings to take back, until the worker asks.
-    private var takenBack: [RetractionKey: Outcome.Result] = [:]
+    /// Batches that take readings back, and which ones, until their receipts have come.
+    private var retracting: [Int64: Set<ReadingID>] = [:]
+    /// What the centre has said of readings to take back, until the worker asks or they are sent again. By the reading: the
+    /// store gives a retraction's number to another one later.
+    private var takenBack: [ReadingID: Outcome.Result] = [:]
     /// Since when batches have been handed over and no receipt has come.
     var silentSince: ContinuousClock.Instant?
     /// What the centre said of batches that it could not store, by their numbers, until they are settled.
@@ -87,7 +88,7 @@ public actor FleetDestination: BrokerDestination {
         var open: Set<ReadingID>?
     }
 
-    /// How many batches ``troubles`` has at most.
+    /// How many batches ``troubles`` and ``retracting`` have at most.
     private static let mostTroubles = 100
 
     /// How many batches ``handed`` has at most: some megabytes.
@@ -186,6 +187,10 @@ public actor FleetDestination: BrokerDestination {
         let isWaitedFor = place.waitsForReceipt && !isKept
         if isWaitedFor { awaited[number] = .open } else if place.waitsForReceipt { remember(readings, as: number) }
         defer { awaited[number] = nil }
+        // A receipt for having taken them back says nothing any more, also if it comes later.
+        let ids = readings.items.map(\.reading.id)
+        for id in ids { takenBack[id] = nil }
+        for earlier in retracting.keys { retracting[earlier]?.subtract(ids) }
         do throws(DeliveryFailure) {
             try await publish(batch, on: link)
         } catch {
@@ -227,7 +232,8 @@ public actor FleetDestination: BrokerDestination {
     /// asks again.
     public func retract(_ items: [Retraction]) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] {
         var results: [RetractionKey: Outcome.Result] = [:]
-        for item in items { results[item.key] = takenBack.removeValue(forKey: item.key) }
+        for item in items { results[item.key] = takenBack[item.reading] }
+        for item in items { takenBack[item.reading] = nil }
         var asked: [ReadingID: RetractionKey] = [:]
         for item in items where results[item.key] == nil && asked.count < FleetBatch.mostItems {
             asked[item.reading] = asked[item.reading] ?? item.key
@@ -236,12 +242,12 @@ public actor FleetDestination: BrokerDestination {
         let link = try await linked()
         // What the centre has under a higher number is sent once more.
         for _ in 0..<2 {
-            let receipt = try await retract(asked, on: link)
+            let receipt = try await retract(Set(asked.keys), on: link)
             guard place.waitsForReceipt else {
                 return Dictionary(uniqueKeysWithValues: asked.values.map { ($0, .delivered) })
             }
             for (id, key) in asked {
-                guard let result = takenBack.removeValue(forKey: key) else { continue }
+                guard let result = takenBack.removeValue(forKey: id) else { continue }
                 results[key] = result
                 asked[id] = nil
             }
@@ -257,15 +263,16 @@ public actor FleetDestination: BrokerDestination {
 
     /// - Returns: the receipt, if it came in time.
     private func retract(
-        _ asked: [ReadingID: RetractionKey], on link: FleetLink
+        _ asked: Set<ReadingID>, on link: FleetLink
     ) async throws(DeliveryFailure) -> FleetReceipt? {
         let number = try await reporter.begin([], above: floor)
         let batch = FleetBatch(
             gateway: link.gateway, number: number, sentAt: sender.now(), readings: [],
-            retracted: asked.keys.sorted().map { FleetRetraction(id: $0, revision: number) })
+            retracted: asked.sorted().map { FleetRetraction(id: $0, revision: number) })
         awaited[number] = .open
         defer { awaited[number] = nil }
         if place.waitsForReceipt { retracting[number] = asked }
+        while retracting.count > Self.mostTroubles, let oldest = retracting.keys.min() { retracting[oldest] = nil }
         try await publish(batch, on: link)
         guard place.waitsForReceipt else { return nil }
         silentSince = silentSince ?? .now
@@ -355,9 +362,9 @@ public actor FleetDestination: BrokerDestination {
         floor = max(floor, receipt.highestBatch ?? 0)
         await sender.steering.heard(.receipt)
         if let asked = retracting.removeValue(forKey: receipt.batch) {
-            for id in receipt.stored { if let key = asked[id] { takenBack[key] = .delivered } }
-            for refusal in receipt.refused {
-                if let key = asked[refusal.id] { takenBack[key] = .refused(refusal.reason) }
+            for id in receipt.stored where asked.contains(id) { takenBack[id] = .delivered }
+            for refusal in receipt.refused where asked.contains(refusal.id) {
+                takenBack[refusal.id] = .refused(refusal.reason)
             }
         }
         settle(receipt.batch, receipt)
@@ -376,7 +383,7 @@ public actor FleetDestination: BrokerDestination {
     // MARK: Batches that the centre could not store
 
     private func note(_ failure: FleetReceipt.Failure, of number: Int64, _ readings: Handed?) {
-        let open = readings.map { Set($0.items.map(\.reading.id)) } ?? retracting[number].map { Set($0.keys) }
+        let open = readings.map { Set($0.items.map(\.reading.id)) } ?? retracting[number]
         // The collector may say it twice.
         troubles[number] = Trouble(failure: failure, open: open ?? troubles[number]?.open)
         while troubles.count > Self.mostTroubles, let oldest = troubles.keys.min() { troubles[oldest] = nil }

@@ -208,6 +208,54 @@ import X509
         #expect(try await fixture.desk.settle(nobody) == ["gw-3", "gw-1", "gw-2"])
     }
 
+    @Test("a gateway that is revoked while a broker is told of it is told of once more")
+    func revokedMeanwhile() async throws {
+        let fixture = try AuthorityFixture()
+        _ = try await fixture.enrol(P256.Signing.PrivateKey())
+        _ = try await fixture.desk.revoke(Self.gateway)
+        let store = fixture.desk.store
+        func isSettled() async throws -> [Bool] {
+            try await store.gateways(at: fixture.now).map { $0.isSettledAtBroker && !$0.isWantedAtBroker }
+        }
+        // The command has removed the user. The service, which had begun before the command, has made it again.
+        try await store.settle("gw-0001", isWanted: false, error: nil)
+        #expect(try await isSettled() == [true])
+        try await store.settle("gw-0001", isWanted: true, error: nil)
+        #expect(try await isSettled() == [false])
+    }
+
+    @Test("an authority whose clock was ahead forgets no revocation, and lets a gateway renew afterwards")
+    func clockAhead() async throws {
+        let fixture = try AuthorityFixture()
+        let first = try Certificate(pemEncoded: try await fixture.enrol(P256.Signing.PrivateKey()).certificate)
+        let wanted = EnrolmentRequest(
+            gateway: Self.gateway, token: nil,
+            request: try AuthorityFixture.request(.init(P256.Signing.PrivateKey())))
+        fixture.advance(80 * 86_400)
+        let early = try Certificate(pemEncoded: try await fixture.desk.renew(wanted, with: first).certificate)
+        fixture.advance(-20 * 86_400)
+        let second = try Certificate(pemEncoded: try await fixture.desk.renew(wanted, with: first).certificate)
+        #expect(early.notValidBefore.moment > fixture.now && second.notValidBefore.moment <= fixture.now)
+        #expect(second.publicKey == early.publicKey)
+        // All of them have ended by the clock.
+        fixture.advance(400 * 86_400)
+        #expect(try await fixture.desk.revoke(Self.gateway) == 0)
+        fixture.advance(-400 * 86_400)
+        try await fixture.desk.refreshList()
+        let list = try #require(fixture.desk.currentList())
+        #expect(list.contains(first) && list.contains(early) && list.contains(second))
+    }
+
+    @Test("under a clock that isn't set yet no list takes the place of a good one")
+    func clockNotSet() async throws {
+        let fixture = try AuthorityFixture()
+        try await fixture.desk.refreshList()
+        let list = fixture.desk.currentList()
+        fixture.advance(-400 * 86_400)
+        await #expect(throws: AuthorityError.self) { try await fixture.desk.refreshList() }
+        #expect(list != nil && fixture.desk.currentList() == list)
+    }
+
     @Test("a gateway that renews without end gets no more certificates than a list can name")
     func manyCertificates() async throws {
         let fixture = try AuthorityFixture()

@@ -93,4 +93,29 @@ struct BrokerUsersTests {
             Issue.record("a token was made")
         } catch { #expect(error.code == "broker_unavailable", "\(error)") }
     }
+
+    @Test("a broker that has lost a gateway's user, or has that of a revoked one again, is told once more")
+    func lostUsers() async throws {
+        let engine = try await TestFleetEngine()
+        let (kept, revoked) = (try GatewayID("gw-kept"), try GatewayID("gw-revoked"))
+        for gateway in [kept, revoked] { _ = try await engine.enrol(gateway, as: gateway.description) }
+        _ = try await engine.desk.revoke(revoked)
+        #expect(try await engine.desk.settle(engine.users) == [])
+        #expect(try await engine.users.all()["gw-kept"] == true)
+        #expect(try await engine.users.all()["guest"] == false)
+        try await engine.desk.compare(engine.users)
+        #expect(try await engine.desk.store.gateways(at: .systemClock).allSatisfy(\.isSettledAtBroker))
+
+        #expect(try await ask(engine, .DELETE, "users/gw-kept").status == 204)
+        let again = #"{"password_hash":"","tags":"healthrelay-gateway"}"#
+        #expect(try await ask(engine, .PUT, "users/gw-revoked", again).status == 201)
+        try await engine.desk.compare(engine.users)
+        #expect(try await engine.desk.settle(engine.users) == [])
+        #expect(try await engine.users.holder(of: "gw-kept") == .gateway)
+        #expect(try await engine.users.holder(of: "gw-revoked") == .nobody)
+        // A broker that is away has lost nothing.
+        let nobody = BrokerUsers(.init(url: "http://127.0.0.1:9", user: "u", password: "p"))
+        try await engine.desk.compare(nobody)
+        #expect(try await engine.desk.store.gateways(at: .systemClock).allSatisfy(\.isSettledAtBroker))
+    }
 }

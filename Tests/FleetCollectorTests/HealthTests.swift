@@ -66,6 +66,51 @@ import Testing
         await store.close()
     }
 
+    @Test func aCommitWithoutAnEndIsNotWell() async throws {
+        let folder = SampleBatch.folder()
+        let store = try SQLiteCentralStore(directory: folder)
+        try await store.prepare()
+        let noon = Instant(seconds: 1_800_000_000)
+        let desk = DocumentDesk(store: store, logger: Self.quiet, now: { noon })
+        // Another program holds the file, as a commit is held by a standby that is gone.
+        var configuration = GRDB.Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let file = try DatabaseQueue(
+            path: folder + "/" + SQLiteCentralStore.fileName, configuration: configuration)
+        try await file.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        let gateway = try GatewayID("gw1")
+        let keeping = Task { try await desk.keep(SampleBatch.octets("gw1", 1, ids: 0..<2), from: gateway) }
+        try await until { desk.counters.isFailing(at: noon.advanced(bySeconds: 120)) }
+        #expect(!desk.counters.isFailing(at: noon.advanced(bySeconds: 119)))
+        try await file.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+        #expect(try await keeping.value.stored.count == 2)
+        #expect(!desk.counters.isFailing(at: noon.advanced(bySeconds: 120)))
+        try file.close()
+        await store.close()
+    }
+
+    @Test func aGatewayThatWasHeardInTheFutureIsSilent() async throws {
+        let now = Instant(seconds: 1_800_000_000)
+        let store = try SQLiteCentralStore(directory: SampleBatch.folder())
+        let metrics = CollectorMetrics(
+            store: store, counters: CollectorCounters(), silentAfterMinutes: 45, now: { now })
+        for (seconds, isSilent) in [(0, false), (-2600, false), (200, false), (-2800, true), (86_400, true)] {
+            let heard = now.advanced(bySeconds: Int64(seconds))
+            #expect(metrics.isSilent(GatewayRecord(gateway: "gw1", heard: heard)) == isSilent, "\(seconds)")
+        }
+        await store.close()
+    }
+
+    @Test func oneGatewayDoesNotTakeTheRoomOfOthers() {
+        let room = IngestRoom(most: 10, mostOfGateway: 4)
+        #expect(room.enter(3, of: "gw1") && !room.enter(2, of: "gw1") && room.enter(1, of: "gw1"))
+        #expect(room.enter(4, of: "gw2") && !room.enter(3, of: "gw3") && room.enter(2, of: "gw3"))
+        room.leave(3, of: "gw1")
+        #expect(room.enter(3, of: "gw1") && !room.enter(1, of: "gw4"))
+        for (gateway, bytes) in [("gw1", 1), ("gw1", 3), ("gw2", 4), ("gw3", 2)] { room.leave(bytes, of: gateway) }
+        #expect(["gw1", "gw2"].allSatisfy { room.enter(4, of: $0) } && room.enter(2, of: "gw3"))
+    }
+
     @Test func aReasonHasASampleBeforeItComesUp() async throws {
         let store = try SQLiteCentralStore(directory: SampleBatch.folder())
         try await store.prepare()

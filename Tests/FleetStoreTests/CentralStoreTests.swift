@@ -180,6 +180,23 @@ import Testing
         await store.close()
     }
 
+    @Test(arguments: Kind.installed) func aTimeOfAClockThatWasAheadDoesNotStay(kind: Kind) async throws {
+        let store = try kind.store()
+        try await store.prepare()
+        let noon = Self.noon
+        try await store.note(
+            GatewaySighting(gateway: "gw1", heard: noon.advanced(bySeconds: 86_400), status: #"{"a": 1}"#))
+        try await store.note(GatewaySighting(gateway: "gw1", heard: noon))
+        #expect(try await store.gateways().map(\.heard) == [noon])
+        _ = try await store.keep([Self.batch("gw1", 1, [Self.reading("gw1", "a")], at: 90_000)])
+        _ = try await store.keep([Self.batch("gw1", 2, [Self.reading("gw1", "b", batch: 2)], at: 60)])
+        let records = try await store.gateways(hasStatuses: false)
+        #expect(records.map(\.heard) == [noon.advanced(bySeconds: 60)] && records.map(\.stored) == [2])
+        #expect(records.map(\.status) == [nil])
+        #expect(try await store.gateways().map(\.status) == [#"{"a": 1}"#])
+        await store.close()
+    }
+
     @Test(arguments: Kind.installed) func tokensBelongToAGateway(kind: Kind) async throws {
         let store = try kind.store()
         try await store.prepare()

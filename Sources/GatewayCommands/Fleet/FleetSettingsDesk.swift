@@ -122,10 +122,15 @@ package actor FleetSettingsDesk: FleetSteering {
             if tried - written >= 60 { keep() }
             return
         }
-        let waiting = await waitingCount(gateway)
+        let count = await waitingCount(gateway)
         // A receipt may have come while the store was asked.
         guard record.trial?.version == trial.version, record.trial?.stage == .trying else { return }
-        if record.trial?.isAnswered == true, waiting == 0 { return confirm() }
+        if record.trial?.isAnswered == true {
+            // Readings may wait that can't be counted: the trial goes on until they can be.
+            guard let count else { return }
+            if count == 0 { return confirm() }
+        }
+        let waiting = count ?? 0
         record.trial?.stage = .returning
         record.trial?.reason =
             waiting > 0
@@ -270,13 +275,13 @@ package actor FleetSettingsDesk: FleetSteering {
             ])
     }
 
-    /// What could be delivered to the centre and was not.
-    private func waitingCount(_ gateway: Gateway) async -> Int {
-        guard
-            let key = (try? await gateway.store.destinations())?.first(where: { $0.name == destination })?.key,
-            let groups = try? await gateway.store.groupsWaiting(at: key, heedsMode: true),
+    /// What could be delivered to the centre and was not; `nil` if the store can't say.
+    private func waitingCount(_ gateway: Gateway) async -> Int? {
+        guard let known = try? await gateway.store.destinations() else { return nil }
+        guard let key = known.first(where: { $0.name == destination })?.key else { return 0 }
+        guard let groups = try? await gateway.store.groupsWaiting(at: key, heedsMode: true),
             let handedOver = try? await gateway.store.handedOverCount(at: key)
-        else { return 0 }
+        else { return nil }
         return groups.filter { $0.held == nil }.reduce(handedOver) { $0 + $1.count }
     }
 

@@ -167,6 +167,18 @@ import Testing
         try await bench.bench.stop()
     }
 
+    @Test("settings are not kept because a store that can't be read shows nothing that waits")
+    func unreadableStore() async throws {
+        let bench = try await Bench()
+        try await bench.take(1, ["log.level": .text("debug")])
+        await bench.desk.heard(.answer)
+        try await bench.bench.gateway.close()
+        bench.time.pass(700)
+        await bench.desk.check()
+        let record = try #require(bench.record)
+        #expect(record.applied == nil && record.trial?.stage == .trying)
+    }
+
     @Test("a version that comes while another is tried goes back to what was good before both")
     func overlapping() async throws {
         let bench = try await Bench()
