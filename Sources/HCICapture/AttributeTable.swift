@@ -55,6 +55,39 @@ public struct AttributeTable: Sendable, Hashable {
 
     mutating func addDescriptor(_ uuid: BluetoothUUID, at handle: UInt16) { descriptorsByHandle[handle] = uuid }
 
+    /// Whether it says what each of these handles is.
+    func names(_ handles: some Sequence<UInt16>) -> Bool {
+        handles.allSatisfy { characteristicsByHandle[$0] != nil || descriptorsByHandle[$0] != nil }
+    }
+
+    /// Whether another table can be of the same attributes: no handle is something else in it, and no service lies elsewhere.
+    func agrees(with other: AttributeTable) -> Bool {
+        for (handle, uuid) in other.characteristicsByHandle {
+            guard characteristicsByHandle[handle] ?? uuid == uuid, descriptorsByHandle[handle] == nil else {
+                return false
+            }
+        }
+        for (handle, uuid) in other.descriptorsByHandle {
+            guard descriptorsByHandle[handle] ?? uuid == uuid, characteristicsByHandle[handle] == nil else {
+                return false
+            }
+        }
+        for service in other.servicesByStart.values {
+            let overlaps = servicesByStart.values.contains { own in
+                own != service && own.start <= service.end && service.start <= own.end
+            }
+            if overlaps { return false }
+        }
+        return true
+    }
+
+    /// Takes from a table that agrees what this one lacks.
+    mutating func fill(with other: AttributeTable) {
+        servicesByStart.merge(other.servicesByStart) { own, _ in own }
+        characteristicsByHandle.merge(other.characteristicsByHandle) { own, _ in own }
+        descriptorsByHandle.merge(other.descriptorsByHandle) { own, _ in own }
+    }
+
     /// Takes what a handle map or a read by UUID says of handles that nothing else has named.
     mutating func fill(with names: [UInt16: BluetoothUUID]) {
         for (handle, uuid) in names where characteristicsByHandle[handle] == nil && descriptorsByHandle[handle] == nil {

@@ -17,6 +17,8 @@ struct ConnectionCursor {
     private let connection: UInt16
     private let lastOffset: UInt64
     private var link = L2CAPLink()
+    /// What the record before said of lost ones.
+    private var drops: UInt32 = 0
 
     /// The handle of the value or the write last found.
     private(set) var handle: UInt16 = 0
@@ -66,6 +68,10 @@ struct ConnectionCursor {
         if !more.isEmpty, nextOfSeveral() { return .value }
         // Never past the last record: what is damaged behind it was told by the first pass.
         while scanner.recordOffset < lastOffset, try scanner.advance(), scanner.recordOffset <= lastOffset {
+            if scanner.drops != drops {
+                drops = scanner.drops
+                link.abandon()
+            }
             guard scanner.kind == RecordScanner.Kind.acl, scanner.adapter == adapter, scanner.start < scanner.end,
                 scanner.window.octets[scanner.start] == UInt8(truncatingIfNeeded: connection),
                 let head = ACLHead(scanner.window.octets, scanner.start..<scanner.end, direction: scanner.direction),

@@ -22,6 +22,8 @@ struct IndexBuilder {
     private var recent = [(key: UInt32, slot: Int)](repeating: (.max, 0), count: 64)
     private var names = AdvertisedNames()
     private var lastTime: Int64 = 0
+    /// What the record before said of lost ones.
+    private var drops: UInt32 = 0
 
     init(_ scanner: RecordScanner) { self.scanner = scanner }
 
@@ -31,6 +33,10 @@ struct IndexBuilder {
             while try scanner.advance() {
                 lastTime = scanner.time
                 if !scanner.hasTime { packetsWithoutTime += 1 }
+                if scanner.drops != drops {
+                    drops = scanner.drops
+                    for slot in links.indices { links[slot].l2cap.abandon() }
+                }
                 switch scanner.kind {
                 case RecordScanner.Kind.acl: acl()
                 case RecordScanner.Kind.event: event()

@@ -139,4 +139,10 @@ struct L2CAPLink {
         if let known = head.isReceived { lastWasReceived = known }
         return head.isReceived ?? lastWasReceived
     }
+
+    /// Forgets what is under way: records were lost here, so that the next fragment may continue another PDU of the same length.
+    mutating func abandon() {
+        inbound.abandon()
+        outbound.abandon()
+    }
 }

@@ -59,7 +59,7 @@ public final class ReplayCentral: Central {
     /// - Parameters:
     ///   - paths: the captures.
     ///   - handleMap: names handles that no discovery in the captures names.
-    ///   - address: stands for the address of peers whose address the captures do not show.
+    ///   - address: stands for the address of peers whose address the captures do not show, or show as a private one alone.
     ///   - readSize: how many octets are read at a time.
     /// - Throws: ``CaptureError`` where a file cannot be opened or read. Damage is no error here, nor is a file that is no
     ///   capture: see ``failures``.
@@ -76,7 +76,7 @@ public final class ReplayCentral: Central {
     /// - Parameters:
     ///   - sources: the captures.
     ///   - handleMap: names handles that no discovery in the captures names.
-    ///   - address: stands for the address of peers whose address the captures do not show.
+    ///   - address: stands for the address of peers whose address the captures do not show, or show as a private one alone.
     ///   - readSize: how many octets are read at a time.
     /// - Throws: ``CaptureError`` where a file cannot be opened or read. Damage is no error here, nor is a file that is no
     ///   capture: see ``failures``.

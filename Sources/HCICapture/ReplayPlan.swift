@@ -30,11 +30,15 @@ struct ReplayPlan: Sendable {
         var canBeLeft: Bool { !isControlPoint && !isInDialogue }
     }
 
+    /// - Parameters:
+    ///   - entry: the connection.
+    ///   - table: what its handles are.
+    ///   - address: the address that its peer is known by.
     init(_ entry: ConnectionEntry, table: AttributeTable, address: DeviceAddress?) {
         self.entry = entry
         characteristics = table.characteristics
         advertisement = Advertisement(
-            address: entry.address ?? address, name: entry.name, services: Self.services(table, characteristics),
+            address: address, name: entry.name, services: Self.services(table, characteristics),
             seenAt: entry.start)
         dialogues = Self.dialogues(characteristics, entry)
         routes = Self.routes(characteristics, entry, dialogues)
@@ -115,15 +119,29 @@ struct ReplayPlan: Sendable {
     ) -> (plans: [ReplayPlan], warnings: [ReplayWarning]) {
         var plans: [ReplayPlan] = []
         var warnings: [ReplayWarning] = []
-        let donors = indexes.map { Donors($0.entries) }
-        let allDonors = Donors(indexes.flatMap(\.entries))
+        // An address that a person types doesn't say of which kind it is. Another connection may.
+        let address = address.map { given in
+            indexes.flatMap(\.entries).compactMap(\.address).first { $0.bits == given.bits } ?? given
+        }
+        let donors = indexes.map { Donors($0.entries, given: address) }
+        let allDonors = Donors(indexes.flatMap(\.entries), given: address)
         for (index, fileDonors) in zip(indexes, donors) {
             for entry in index.entries {
+                let peer = Self.peer(of: entry, given: address)
                 var table = entry.conversation.table
-                if table.isEmpty { table = fileDonors.table(for: entry) ?? allDonors.table(for: entry) ?? table }
+                // A host that keeps a table may still ask for a part of it, and a capture may begin within a discovery.
+                let named = entry.conversation.namedByRead
+                let valued = entry.counts.map(\.handle).filter { named[$0] == nil }
+                if table.isEmpty || !table.names(valued) {
+                    for other in fileDonors.tables(of: peer, at: entry.start)
+                        + allDonors.tables(of: peer, at: entry.start)
+                    where table.isEmpty || !table.names(valued) {
+                        if table.agrees(with: other) { table.fill(with: other) }
+                    }
+                }
                 if let handleMap { table.fill(with: handleMap.uuids) }
-                table.fill(with: entry.conversation.namedByRead)
-                let plan = ReplayPlan(entry, table: table, address: address)
+                table.fill(with: named)
+                let plan = ReplayPlan(entry, table: table, address: peer)
                 if entry.lostPDUs > 0 { warnings.append(.packetsLost(plan.connection, count: entry.lostPDUs)) }
                 guard !table.isEmpty else {
                     if entry.attValues > 0 { warnings.append(.noHandleMap(plan.connection, values: entry.attValues)) }
@@ -131,6 +149,7 @@ struct ReplayPlan: Sendable {
                 }
                 guard plan.hasAnything else { continue }
                 if plan.advertisement.address == nil { warnings.append(.addressUnknown(plan.connection)) }
+                if peer?.isResolvablePrivate == true { warnings.append(.addressPrivate(plan.connection)) }
                 for count in entry.counts where !plan.routes.contains(where: { $0.handle == count.handle }) {
                     warnings.append(.unknownHandle(plan.connection, handle: count.handle, values: count.count))
                 }
@@ -141,23 +160,32 @@ struct ReplayPlan: Sendable {
         let order = plans.indices.sorted { (plans[$0].entry.start, $0) < (plans[$1].entry.start, $1) }
         return (order.map { plans[$0] }, warnings)
     }
+
+    /// The address that a peer is known by. The given one stands for one that the capture does not show, and for a private
+    /// one whose identity it does not show: that changes from connection to connection.
+    fileprivate static func peer(of entry: ConnectionEntry, given: DeviceAddress?) -> DeviceAddress? {
+        guard let shown = entry.address, !shown.isResolvablePrivate else { return given ?? entry.address }
+        return shown
+    }
 }
 
 /// The connections with discovery, by device: a bonded host keeps the table and does not ask again.
 private struct Donors {
     private let byAddress: [DeviceAddress: [ConnectionEntry]]
 
-    init(_ entries: [ConnectionEntry]) {
+    init(_ entries: [ConnectionEntry], given: DeviceAddress?) {
         var found: [DeviceAddress: [ConnectionEntry]] = [:]
         for entry in entries where !entry.conversation.table.isEmpty {
-            if let address = entry.address { found[address, default: []].append(entry) }
+            if let address = ReplayPlan.peer(of: entry, given: given) { found[address, default: []].append(entry) }
         }
-        byAddress = found
+        byAddress = found.mapValues { entries in entries.sorted { $0.start < $1.start } }
     }
 
-    /// The table of the nearest connection before to the same device, else of the first after.
-    func table(for entry: ConnectionEntry) -> AttributeTable? {
-        guard let address = entry.address, let others = byAddress[address] else { return nil }
-        return (others.last { $0.start <= entry.start } ?? others.first)?.conversation.table
+    /// The tables of the connections to a device, the nearest before a moment first, and then those after it.
+    func tables(of address: DeviceAddress?, at moment: Instant) -> [AttributeTable] {
+        guard let address, let entries = byAddress[address] else { return [] }
+        let next = entries.firstIndex { $0.start > moment } ?? entries.count
+        let before: [AttributeTable] = entries[..<next].reversed().map(\.conversation.table)
+        return before + entries[next...].map(\.conversation.table)
     }
 }

@@ -20,6 +20,9 @@ public struct ReplayConnection: Sendable, Hashable {
 public enum ReplayWarning: Sendable, Hashable {
     /// The capture does not show the peer's address, and no other was given.
     case addressUnknown(ReplayConnection)
+    /// The capture shows a private address of the peer, which changes, and not the identity behind it: what is read is of a
+    /// device of its own.
+    case addressPrivate(ReplayConnection)
     /// The capture holds no discovery of the peer and no handle map names its handles: its values cannot be told.
     case noHandleMap(ReplayConnection, values: Int)
     /// Values came on a handle that neither the discovery nor the handle map names.
@@ -53,6 +56,10 @@ extension ReplayWarning: CustomStringConvertible {
         switch self {
         case .addressUnknown(let connection):
             return "\(of(connection)): the capture does not show the device's address; give it with --address"
+        case .addressPrivate(let connection):
+            return
+                "\(of(connection)): the capture shows a private address of the device, which changes; give the one that the "
+                + "device is paired with, with --address"
         case .noHandleMap(let connection, let values):
             return
                 "\(of(connection)): the capture does not contain the device's discovery, so \(values) values cannot be "

@@ -24,6 +24,8 @@ public struct KeyEraser: Sendable {
     }
 
     private var pdus: [Way: SecurityManagerTracker] = [:]
+    /// Whether the last message continued a PDU whose beginning is not known.
+    private(set) var isAdrift = false
     /// More connections than any adapter has: beyond, what is known of all is forgotten.
     private static let mostWays = 1024
 
@@ -34,6 +36,7 @@ public struct KeyEraser: Sendable {
     /// - Returns: the message with zeros where keys were; nil where nothing of it may be kept.
     public mutating func erase(_ message: MonitorMessage) -> MonitorMessage? {
         var message = message
+        isAdrift = false
         switch message.opcode {
         case .command: eraseCommand(&message.octets, adapter: message.adapter)
         case .event: eraseEvent(&message.octets, adapter: message.adapter)
@@ -110,7 +113,8 @@ public struct KeyEraser: Sendable {
         let way = Way(
             adapter: message.adapter, handle: word & 0x0FFF, isReceived: message.opcode == .aclReceived)
         if pdus.count >= Self.mostWays, pdus[way] == nil { forgetFragments() }
-        pdus[way, default: SecurityManagerTracker()].erase(&message.octets, 4..<end, isStart: word >> 12 & 3 != 1)
+        isAdrift = !pdus[way, default: SecurityManagerTracker()]
+            .erase(&message.octets, 4..<end, isStart: word >> 12 & 3 != 1)
         if end < message.octets.count { message.octets.zero(end..<message.octets.count) }
     }
 }

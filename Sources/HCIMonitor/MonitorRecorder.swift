@@ -26,7 +26,8 @@ public enum MonitorNote: Sendable, Hashable {
 /// Turns messages of the HCI monitor into a btsnoop stream (datalink 2001) without keys, in bounded memory.
 public struct MonitorRecorder: Sendable {
     private let selection: MonitorSelection
-    private var eraser: KeyEraser?
+    /// Follows fragments also where keys stay in.
+    private var eraser = KeyEraser()
     private var filter: PeerFilter?
     private var queue: RecordQueue
     private var kernelLost: UInt32 = 0
@@ -36,7 +37,7 @@ public struct MonitorRecorder: Sendable {
 
     /// How many messages were recorded.
     public private(set) var packets: UInt64 = 0
-    /// How many messages were lost: by the kernel, and here because the reader was slow.
+    /// How many messages were lost: by the kernel, here because the reader was slow, and fragments that continue a lost one.
     public private(set) var dropped: UInt32 = 0
 
     /// How many octets wait for a slow reader at most, where nothing else is said.
@@ -45,7 +46,6 @@ public struct MonitorRecorder: Sendable {
     /// Begins a stream; its head waits to be taken.
     public init(_ selection: MonitorSelection, backlog: Int = standardBacklog) {
         self.selection = selection
-        eraser = selection.keepsKeys ? nil : KeyEraser()
         filter = selection.peer.map { PeerFilter(peer: $0, handles: selection.peerHandles) }
         queue = RecordQueue(most: max(backlog, BTSnoop.headerLength))
         _ = queue.append(BTSnoop.header(datalink: BTSnoop.linuxMonitor))
@@ -65,7 +65,7 @@ public struct MonitorRecorder: Sendable {
         }
         // Which of the waiting messages the lost ones stood between is not known: a fragment could seem to continue what
         // it does not, and a key pass for a value.
-        if isIncomplete { eraser?.forgetFragments() }
+        if isIncomplete { eraser.forgetFragments() }
         guard message.adapter == selection.adapter else { return nil }
         if message.opcode == .managementEvent {
             keep(filter?.take(message, at: microseconds) ?? [])
@@ -73,8 +73,12 @@ public struct MonitorRecorder: Sendable {
         }
         guard MonitorOpcode.recorded.contains(message.opcode) else { return nil }
         let note = presence(message.opcode)
-        guard let safe = eraser == nil ? message : eraser?.erase(message) else { return note }
-        keep(filter?.take(safe, at: microseconds) ?? [TimedMessage(safe, at: microseconds)])
+        guard let safe = eraser.erase(message) else { return note }
+        let recorded = selection.keepsKeys ? message : safe
+        let kept = filter?.take(recorded, at: microseconds) ?? [TimedMessage(recorded, at: microseconds)]
+        // Counts as lost, so that a reader of the file does not take it for the rest of another packet.
+        if eraser.isAdrift, !kept.isEmpty { dropped &+= 1 }
+        keep(kept)
         return note
     }
 

@@ -17,8 +17,10 @@ struct SecurityManagerTracker: Sendable {
     private var isSecret = false
 
     /// Zeroes the keys in the next fragment, `data` of `octets`.
-    mutating func erase(_ octets: inout [UInt8], _ data: Range<Int>, isStart: Bool) {
+    /// - Returns: false where the fragment continues a PDU whose beginning is not known: it is zeroed as a whole.
+    mutating func erase(_ octets: inout [UInt8], _ data: Range<Int>, isStart: Bool) -> Bool {
         if isStart { (place, length, channel, isSecret) = (0, 0, 0, false) }
+        let isKnown = place != nil
         var index = data.lowerBound
         while index < data.upperBound, let here = place {
             switch here {
@@ -41,5 +43,6 @@ struct SecurityManagerTracker: Sendable {
         }
         // No PDU is under way: whatever this continues is not known.
         octets.zero(index..<data.upperBound)
+        return isKnown
     }
 }

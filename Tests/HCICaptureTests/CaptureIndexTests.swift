@@ -71,6 +71,33 @@ struct CaptureIndexTests {
         #expect(connection.lostPDUs == 5)
     }
 
+    @Test("where records were lost between two fragments, the second is not taken for the rest of the first")
+    func lostRecords() throws {
+        var builder = CaptureBuilder()
+        builder.connect()
+        let values: [[[UInt8]]] = [1, 2].map { (octet: UInt8) in
+            CaptureBuilder.fragments(
+                4, [0x1B, 14, 0] + [UInt8](repeating: octet, count: 5), received: true, 64, size: 9)
+        }
+        builder.add(.aclData, .received, values[0][0])
+        builder.add(.aclData, .received, values[1][1])
+        builder.notify([3])
+        for lost in UInt8(0)...1 {
+            // The count stands in each record from the loss on.
+            let records = builder.records.enumerated().flatMap { place, record -> [UInt8] in
+                var octets = BTSnoopEncoder.record(record, .linuxMonitor) ?? []
+                if place >= 2, octets.count >= 24 { octets[15] = lost }
+                return octets
+            }
+            let found = try CaptureIndex(octets: BTSnoopEncoder.header(.linuxMonitor) + records)
+            let entry = try #require(found.entries.first)
+            #expect(entry.attValues == (lost == 0 ? 2 : 1) && (entry.lostPDUs > 0) == (lost > 0))
+            var cursor = try ConnectionCursor(entry, readSize: 4096)
+            let step = try cursor.advance()
+            #expect(step == .value && cursor.octets() == (lost == 0 ? [1, 1, 2, 2, 2] : [3]))
+        }
+    }
+
     @Test("several values in one notification are several")
     func multiple() throws {
         var builder = CaptureBuilder()

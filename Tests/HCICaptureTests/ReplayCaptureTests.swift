@@ -66,6 +66,47 @@ extension ReplayTests {
         }
     }
 
+    @Test("a connection that discovered only a part takes the rest from others of its device, if nothing of it differs")
+    func partialDiscovery() async throws {
+        var first = Builder()
+        first.delivery(sequences: 1..<2)
+        // A host that keeps the table looks for Service Changed again, and the next time for nothing.
+        var second = Builder()
+        second.clock = 600_000
+        second.connect()
+        second.exchange([0x06, 1, 0, 255, 255, 0, 0x28, 0x01, 0x18], [0x07, 1, 0, 4, 0])
+        second.exchange([0x08, 1, 0, 4, 0, 3, 0x28], [0x09, 7, 2, 0, 0x20, 3, 0, 0x05, 0x2A])
+        var third = Builder()
+        third.clock = 1_200_000
+        third.connect()
+        func deliver(_ builder: inout Builder, _ sequence: Int) {
+            builder.request([1, 1])
+            builder.notify(Builder.glucose(sequence))
+            builder.answer([6, 0, 1, 1])
+            builder.disconnect()
+        }
+        deliver(&second, 2)
+        deliver(&third, 3)
+        let all = first.btsnoop() + second.btsnoop().dropFirst(16) + third.btsnoop().dropFirst(16)
+        try await replay(all) { central in
+            #expect(await transcript(central).filter { $0.hasPrefix("value 2a18") }.count == 3)
+            #expect(central.warnings.isEmpty, "\(central.warnings)")
+        }
+        // Where a service has taken the place of another, the handles of before say nothing.
+        var changed = Builder()
+        changed.clock = 600_000
+        changed.connect()
+        changed.exchange([0x10, 1, 0, 255, 255, 0, 0x28], [0x11, 6, 12, 0, 24, 0, 0x10, 0x18])
+        changed.exchange([0x08, 12, 0, 24, 0, 3, 0x28], [0x09, 7, 16, 0, 0x10, 17, 0, 0x36, 0x2A])
+        changed.notify([1])
+        try await replay(first.btsnoop(), changed.btsnoop()) { central in
+            guard case .unknownHandle(_, handle: 14, values: 1)? = central.warnings.first else {
+                Issue.record("\(central.warnings)")
+                return
+            }
+        }
+    }
+
     @Test("connections are offered as they began, whatever the order of the files")
     func order() async throws {
         var (first, second) = (Builder(), Builder())
@@ -113,6 +154,51 @@ extension ReplayTests {
             #expect(
                 central.warnings == [.addressUnknown(connection), .unknownHandle(connection, handle: 50, values: 1)])
         }
+    }
+
+    @Test("a private address without its identity is the given one; without one it is told, since it changes")
+    func privateAddress() async throws {
+        var builder = Builder()
+        builder.connect(address: [1, 2, 3, 4, 5, 0x7A])
+        builder.discoverPressure()
+        builder.notify([1])
+        builder.disconnect()
+        builder.connect(address: [9, 8, 7, 6, 5, 0x4B])
+        builder.notify([2])
+        builder.disconnect()
+        let given = try #require(DeviceAddress("C0:00:00:00:18:08"))
+        try await replay(builder.btsnoop(), address: given) { central in
+            let lines = await transcript(central)
+            #expect(lines.count { $0.hasPrefix("connect C0:00:00:00:18:08") } == 2, "\(lines)")
+            #expect(lines.count { $0.hasPrefix("value 2a35") } == 2, "\(lines)")
+            #expect(central.warnings.isEmpty, "\(central.warnings)")
+        }
+        try await replay(builder.btsnoop()) { central in
+            #expect(await transcript(central).first?.hasPrefix("connect 7A:05:04:03:02:01") == true)
+            guard case .addressPrivate? = central.warnings.first else {
+                Issue.record("\(central.warnings)")
+                return
+            }
+        }
+    }
+
+    @Test("an address that was typed is of the kind that another connection shows")
+    func kindOfAddress() async throws {
+        var builder = Builder()
+        builder.discoverPressure()
+        builder.notify([1])
+        builder.disconnect()
+        builder.clock += 5000
+        builder.connect(type: 0)
+        builder.discoverPressure()
+        builder.notify([2])
+        let typed = try #require(DeviceAddress("C0:00:00:00:18:08"))
+        let addresses = try await replay(builder.btsnoop(), address: typed) { central in
+            var found: [DeviceAddress?] = []
+            for try await peripheral in central.peripherals() { found.append(peripheral.advertisement.address) }
+            return found
+        }
+        #expect(addresses == [DeviceAddress?](repeating: DeviceAddress("C0:00:00:00:18:08", kind: .public), count: 2))
     }
 
     @Test("values nobody asked for are told")

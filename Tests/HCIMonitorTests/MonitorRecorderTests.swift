@@ -131,11 +131,12 @@ struct MonitorRecorderTests {
         let found = try records(drain(&recorder))
         #expect(!holds(found.map(\.message), any: secret))
         #expect(found.suffix(value.count).map(\.message) == value)
-        #expect(found.allSatisfy { $0.drops == 3 })
+        // Each fragment without its beginning counts: no reader takes it for the rest of the one before.
+        #expect(found.map(\.drops) == [3, 4, 5] + value.map { _ in 5 })
         // The counter begins again where the kernel's does.
         _ = recorder.take(value[0], at: 0, lost: 5)
         recorder.skipMalformed()
-        #expect(recorder.dropped == 6)
+        #expect(recorder.dropped == 8)
     }
 
     @Test("an adapter that goes and comes back is told")

@@ -59,6 +59,12 @@ import Testing
         }
         let (shapes, storedShapes) = (readings.map(shape).sorted(), stored.map(shape).sorted())
         #expect(shapes == storedShapes)
+        // What is made up becomes no reading.
+        let state = gateway.scratch.url.appendingPathComponent("other").path
+        for command in [["replay", file.path], ["run", "--replay", file.path]] {
+            let refused = try await Tool.run(command + ["--json", "--state-dir", state])
+            #expect(refused.status == 64 && refused.errors.contains("report_not_stored"), "\(refused.errors)")
+        }
         try await gateway.stop()
     }
 

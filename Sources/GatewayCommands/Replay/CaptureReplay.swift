@@ -1,6 +1,7 @@
 import DeviceReports
 import Foundation
 import GATTClient
+import GatewaySettings
 import HCICapture
 import HealthDevices
 import HealthReadings
@@ -28,11 +29,28 @@ public struct CaptureReplay: Sendable {
     /// - Parameters:
     ///   - paths: capture files, and reports of devices.
     ///   - handles: what handles mean where a capture holds no discovery.
-    ///   - address: the address of peers whose address a capture does not show.
+    ///   - address: the address of peers whose address a capture does not show, or shows as a private one alone.
     /// - Throws: `CaptureError` where a file cannot be opened or is no capture, `ModelReportError` where it is a damaged
     ///   report.
     public init(_ paths: [String], handles: HandleMap? = nil, address: DeviceAddress? = nil) throws {
         central = try ReplayCentral(sources: paths.map(Self.source), handleMap: handles, address: address)
+    }
+
+    /// Refuses reports of devices where what is read is stored, and so delivered: their values are made up.
+    ///
+    /// - Parameter paths: the files that are to be replayed into a store.
+    /// - Throws: `Problem` with the first that is a report.
+    public static func refuseReports(among paths: [String]) throws(Problem) {
+        let report = paths.first { path in
+            guard let file = FileHandle(forReadingAtPath: path) else { return false }
+            defer { try? file.close() }
+            return (try? file.read(upToCount: 64)).map { ModelReport.mayBegin($0) } ?? false
+        }
+        guard let report else { return }
+        throw Problem(
+            "report_not_stored", .usage,
+            "\(report) is the report of a device: its values are made up, and are not stored as readings",
+            hint: "print them with `replay --dry-run`, or count them with `replay --count`")
     }
 
     /// A capture as it is, and a report as the capture that it stands for.

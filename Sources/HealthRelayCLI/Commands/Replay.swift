@@ -24,7 +24,8 @@ struct Replay: AsyncParsableCommand {
     var model: String?
     @Option(
         help: ArgumentHelp(
-            "The address to use for devices whose address the capture does not show.", valueName: "address"))
+            "The address to use for devices whose address the capture does not show, or only a private one.",
+            valueName: "address"))
     var address: String?
     @Option(help: ArgumentHelp("The user's zone, for --dry-run; the store has its own.", valueName: "zone"))
     var timeZone: String?
@@ -45,16 +46,23 @@ struct Replay: AsyncParsableCommand {
                 throw Problem(
                     "usage", .usage, "--address: expected an address such as C0:00:00:00:18:08, found '\(text)'")
             }
-            return address
+            // An identity address is public, or random and static: then its two highest bits are set.
+            return address.bits >> 46 == 0b11 ? address : DeviceAddress(bits: address.bits, kind: .public)
         }
-        let replay = try CaptureReplay(files, handles: try handles.map(Self.handleMap), address: peer)
+        let handleMap = try handles.map(Self.handleMap)
+        let replay = try CaptureReplay(files, handles: handleMap, address: peer)
+        if !count, !dryRun { try CaptureReplay.refuseReports(among: files) }
         let report =
             if count {
                 try await tally(replay)
             } else if dryRun {
                 try await pass(replay, settings)
             } else {
-                try await store(replay, settings)
+                try await store(settings) { [files] gateway in
+                    guard let peer else { return replay }
+                    let known = try await gateway.known(peer)
+                    return try known == peer ? replay : CaptureReplay(files, handles: handleMap, address: known)
+                }
             }
         for warning in report.warnings { TerminalOutput.note("warning: \(warning)", asJSON: global.json) }
         for line in report.incomplete { TerminalOutput.note("incomplete: \(line)", asJSON: global.json) }
@@ -131,14 +139,17 @@ struct Replay: AsyncParsableCommand {
         lines.append(UInt8(ascii: "\n"))
     }
 
-    private func store(_ replay: CaptureReplay, _ settings: Settings) async throws -> CaptureReplay.Report {
+    private func store(
+        _ settings: Settings, _ replay: @escaping @Sendable (Gateway) async throws -> CaptureReplay
+    ) async throws -> CaptureReplay.Report {
+        try StateDirectory.requireNoOwner(flag: global.stateDir)
         let (state, model, record) = (StateDirectory(flag: global.stateDir), model, record)
         let stored = StoredReadings(json: global.json)
         return try await Interruption.endingBySignal {
             let gateway = try await Gateway.open(settings, state: state)
             let reader = gateway.reader(model: model)
             let result = await Result {
-                try await replay.run(with: record ? reader.recording() : reader) { event in
+                try await replay(gateway).run(with: record ? reader.recording() : reader) { event in
                     switch event {
                     case .stored(let outcomes): stored.take(outcomes)
                     case .ended: stored.flush()
