@@ -26,7 +26,14 @@ public enum FigureExclusion: Sendable, Hashable {
 
 extension Reading {
     /// Why the reading is in no figure; `nil` if nothing is known that keeps it from them.
+    ///
+    /// HI and LO are excluded from delivery for want of a number and count in figures all the same: ``GlucosePoint`` takes them. One
+    /// that a person leaves out is in none by that choice.
     public var figureExclusion: FigureExclusion? {
-        excluded.map(FigureExclusion.excluded) ?? (leftOut == nil ? nil : .leftOut)
+        guard let excluded else { return leftOut == nil ? nil : .leftOut }
+        guard leftOut != nil else { return .excluded(excluded) }
+        var counted = self
+        counted.leftOut = nil
+        return GlucosePoint(counted, limits: { _, _ in (nil, nil) }) == nil ? .excluded(excluded) : .leftOut
     }
 }

@@ -99,8 +99,11 @@ public struct MeasuredValues: Sendable {
         let (square, overflow) = sum.multipliedReportingOverflow(by: sum)
         guard !overflow else { return nil }
         let ratio = Ratio(squares, square).times(Ratio(Int128(count) * 10_000, Int128(count - 1)))
-        guard let ratio else { return nil }
-        return Ratio.root(ratio.numerator, ratio.denominator, places: places)
+        if let ratio, let root = Ratio.root(ratio.numerator, ratio.denominator, places: places) { return root }
+        // A year of numbers that another program has converted has more digits than 128 bits hold.
+        let share = Double(squares) / Double(square) * Double(count) / Double(count - 1)
+        let digits = (100 * share.squareRoot() * Double(Ratio.power(places))).rounded(.toNearestOrEven)
+        return Int64(exactly: digits).map { ExactDecimal(significand: $0, exponent: -places) }
     }
 
     /// n Σx² - (Σx)², in units of 10^(-2 places); `nil` if it doesn't fit 128 bits.

@@ -125,7 +125,7 @@ public struct DayGlucose: Sendable {
     }
 
     /// The values of sensors that figures are of, as reports take them: of a sensor its history, of its trend and scans only what is
-    /// newer, and of two sensors that were worn at once the one with more values.
+    /// newer, and of two sensors that were worn at once the one with more values, as ``SensorSeries/joined(_:)`` tells it.
     public var counted: [GlucosePoint] {
         let series = Dictionary(grouping: sensor, by: \.device).values.map { SensorSeries($0) }
         return SensorSeries.joined(series).series.values.map(\.point)

@@ -4,7 +4,7 @@ import HealthReadings
 ///
 /// The first weighing of a day counts. The trend follows it by a tenth of the difference a day: `T = T + (1 - 0.9^days)(W - T)`, where
 /// days are those since the weighing before. It lags behind a steady change. It begins with the first weighing of the ``runIn``
-/// before the period, so that a day has the same trend in every period.
+/// before the period, so that a day has the same trend in every period, unless the figures are ``isOfPeriodAlone``.
 public struct WeightFigures: Sendable {
     /// A weighing.
     public struct Point: Sendable, Hashable {
@@ -60,6 +60,8 @@ public struct WeightFigures: Sendable {
     public let days: [Day]
     /// All weighings, oldest first.
     public let points: [Point]
+    /// Whether no weighing before the period counts, not even for the trend.
+    public let isOfPeriodAlone: Bool
     private let values: MeasuredValues
     /// The first weighings of days up to the period's last, those before the period among them.
     private let course: [(number: Int, date: String, trend: Double)]
@@ -74,8 +76,9 @@ public struct WeightFigures: Sendable {
     ///   - points: the weighings of the period, and those of the ``runIn`` before it, which count for the trend alone.
     ///   - period: the period.
     ///   - unit: kg or lb.
-    public init(_ points: [Point], period: FigurePeriod, unit: MeasurementUnit) {
-        let begin = period.start.advanced(bySeconds: -Self.runIn)
+    ///   - isOfPeriodAlone: whether no weighing before the period counts: the trend would tell of days that somebody may not see.
+    public init(_ points: [Point], period: FigurePeriod, unit: MeasurementUnit, isOfPeriodAlone: Bool = false) {
+        let begin = isOfPeriodAlone ? period.start : period.start.advanced(bySeconds: -Self.runIn)
         let sorted = points.filter { begin <= $0.time && $0.time < period.end }.sorted {
             ($0.time, $0.reading) < ($1.time, $1.reading)
         }
@@ -101,7 +104,7 @@ public struct WeightFigures: Sendable {
                     Day(date: date, first: point, count: 1, trend: trend, offset: offset))
             }
         }
-        self.course = course
+        (self.course, self.isOfPeriodAlone) = (course, isOfPeriodAlone)
         let shown = sorted.filter { period.index(of: $0.time) != nil }
         (self.period, self.unit, self.days, self.points) = (period, unit, days, shown)
         values = MeasuredValues(days.map { (number: $0.first.weight, unit: $0.first.unit) }, base: .kilograms)
@@ -110,7 +113,8 @@ public struct WeightFigures: Sendable {
     /// The mean of the first weighings, to a tenth.
     public var mean: ExactDecimal? { values.mean(in: unit, places: 1) }
 
-    /// The change of the trend in a week over the last 28 days, whether or not the period is as long.
+    /// The change of the trend in a week over the last 28 days, whether or not the period is as long; of figures that are
+    /// ``isOfPeriodAlone``, over what of them lies in it.
     public struct Change: Sendable, Hashable {
         /// The change in a week, to two places.
         public var perWeek: ExactDecimal

@@ -5,7 +5,8 @@ import HealthReadings
 /// Pages go on by time, not by number: the next page ends in the second in which the last one ended, and what came before is
 /// left out by its id. So no sample is lost or counted twice if new ones come in meanwhile, and no page makes the phone count
 /// from the newest sample on. A page that claims to be the last is checked with one more request for what is older: the app
-/// is known to say so too early (it filters sleep stages after it has counted the page).
+/// is known to say so too early (it filters sleep stages after it has counted the page). It looks for a stage among as many
+/// samples of sleep as a page may hold, and no further, so that a stage is asked for in stretches of time that have no more.
 ///
 /// The phone rounds times down to whole seconds, so a page ends one second later than its oldest sample.
 public struct HealthSyncFetch: Sendable {
@@ -67,12 +68,17 @@ public struct HealthSyncFetch: Sendable {
     ) async throws {
         var place = Place(range)
         var limit = limits.pageSize
+        let isStage = types.allSatisfy(HealthSyncType.sleepStages.contains)
         while true {
-            var query = PageQuery(
-                types: types, start: range.lowerBound, end: place.end, limit: limit, offset: place.offset)
+            let span = Int64(max(limit, 100)) * 86_400 / Self.mostSleepOfDay
+            let start = isStage ? max(range.lowerBound, place.end.advanced(bySeconds: -span)) : range.lowerBound
+            var query = PageQuery(types: types, start: start, end: place.end, limit: limit, offset: place.offset)
             let page = try await page(&query, &summary, waiting)
+            let isSmaller = query.limit < limit
             limit = query.limit
-            try check(page, types, place.end, range.lowerBound)
+            // The app has looked through fewer samples than the stretch may have.
+            if isStage, isSmaller { continue }
+            try check(page, types, place.end, start)
             let unseen = page.samples.filter { !place.seen.contains($0.id) }
             let fresh = unseen.filter { $0.start <= range.upperBound }
             if place.claimsEnd, !fresh.isEmpty { summary.falseEnds += 1 }
@@ -85,10 +91,15 @@ public struct HealthSyncFetch: Sendable {
             }
             guard place.advance(page, unseen.count) else {
                 guard !page.hasMore else { throw error(.pagesDoNotAdvance, "after \(summary.samples) samples") }
-                return
+                guard start > range.lowerBound else { return }
+                place.goBack(to: start)
+                continue
             }
         }
     }
+
+    /// More samples of sleep than a day has, whoever writes them: a watch writes 30 to 60 a night.
+    private static let mostSleepOfDay: Int64 = 200
 
     /// Where a fetch stands.
     private struct Place {
@@ -125,6 +136,9 @@ public struct HealthSyncFetch: Sendable {
             claimsEnd = !page.hasMore
             return true
         }
+
+        /// Goes on before a stretch of time of which everything has come.
+        mutating func goBack(to end: Instant) { (self.end, offset, claimsEnd) = (end, 0, false) }
     }
 
     private func error(_ kind: HealthSyncError.Kind, _ detail: String) -> HealthSyncError {

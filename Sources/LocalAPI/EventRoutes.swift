@@ -48,6 +48,13 @@ struct EventRoutes {
         // Those that began later are behind the place in the ring.
         let faults = known?.hasHadFaults == true ? [] : hub.faults(upTo: start.ring)
         let greeting = last != nil && known == nil ? Self.resync : ByteBuffer(string: "retry: 3000\n: connected\n\n")
+        // Whoever loses the stream before its first event goes on from here.
+        let beginning: String? =
+            if known == nil {
+                try await cursors.text(start.change, ring: (hub.epoch, start.ring), for: audience.key)
+            } else {
+                nil
+            }
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
             body: ResponseBody { writer in
@@ -66,6 +73,8 @@ struct EventRoutes {
                     let filter = try await filter(audience, client)
                     for fault in faults where filter.passes(fault) { try await writer.write(fault.octets) }
                 }
+                // Behind the faults: whoever comes back with it was told of them.
+                if let beginning { try await writer.write(ByteBuffer(string: "id: \(beginning)\n\n")) }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask {
                         while !Task.isCancelled {

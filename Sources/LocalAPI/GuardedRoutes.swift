@@ -113,7 +113,8 @@ struct Entrance: Sendable {
             guard permission.servesOnePerson else {
                 throw APIRefusal.malformed("person: this route tells of the whole household")
             }
-            guard !asked.isEmpty, let user = try await store.user(asked) else {
+            // An empty name is that of whoever has none.
+            guard let user = try await store.user(asked) else {
                 throw APIRefusal(.notFound, "no_such_user", "there is no such user")
             }
             return .person(user)

@@ -8,6 +8,8 @@ import Synchronization
 final class HealthSyncPlaces: Sendable {
     /// What was asked for.
     struct Window: Sendable, Hashable {
+        /// The number of the client that asks: where another's page ended says nothing of where this one's did.
+        var client: Int64?
         /// Whose samples; `nil` for everybody's.
         var person: UserKey?
         var types: Set<HealthSyncType>
@@ -21,8 +23,27 @@ final class HealthSyncPlaces: Sendable {
     struct Place: Sendable, Hashable {
         /// The store's cursor; `nil` for the newest reading.
         var cursor: String?
-        /// How many samples behind the cursor go before the place.
-        var skip: Int
+        /// How many samples behind the cursor go before the place: where no page ended at the offset that was asked for.
+        var skip = 0
+        /// The reading before the cursor that the page had room for a part of; `nil` if it ended between two.
+        var cut: CutReading?
+    }
+
+    /// A reading of whose samples some were sent.
+    struct CutReading: Sendable, Hashable {
+        var id: ReadingID
+        var time: Instant
+        var sent: Set<HealthSyncType>
+
+        /// The samples that are still to be sent.
+        ///
+        /// None if it is of an earlier time by now: it comes again as a whole, behind the cursor.
+        func rest(of reading: Reading, _ window: Window) -> [HealthSyncSample] {
+            guard window.kinds.contains(reading.kind) else { return [] }
+            return HealthSyncSample.samples(of: reading, window.types).filter {
+                $0.time >= time && $0.time <= window.end && !sent.contains($0.type)
+            }
+        }
     }
 
     private struct Key: Hashable {

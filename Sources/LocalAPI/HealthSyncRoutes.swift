@@ -38,7 +38,9 @@ struct HealthSyncRoutes {
         routes.get("/api/v1/health/types", .program) { request, _, audience in
             Response.json(.object(["enabledTypes": .array(try await enabledTypes(request, audience))]))
         }
-        routes.post("/api/v1/health/data", .program) { request, _, audience in try await data(request, audience) }
+        routes.post("/api/v1/health/data", .program) { request, context, audience in
+            try await data(request, audience, of: context.caller.client)
+        }
     }
 
     private func pair(_ request: Request, from peer: PeerAddress) async throws -> Response {
@@ -73,7 +75,9 @@ struct HealthSyncRoutes {
         .map { .string($0.rawValue) }
     }
 
-    private func data(_ request: Request, _ audience: Audience) async throws -> Response {
+    private func data(
+        _ request: Request, _ audience: Audience, of client: AccessClient?
+    ) async throws -> Response {
         let body = try await request.object()
         let (start, end) = (try body.requiredInstant("startDate"), try body.requiredInstant("endDate"))
         let names = try body.requiredTexts("types")
@@ -89,7 +93,7 @@ struct HealthSyncRoutes {
         let consented = try await consents.kinds(of: audience.key)
         let types = Set(names.compactMap(HealthSyncType.init))
         let window = HealthSyncPlaces.Window(
-            person: audience.key, types: types,
+            client: client?.number, person: audience.key, types: types,
             kinds: Set(types.flatMap(\.kinds)).intersection(consented), start: start, end: end)
         guard offset <= Self.largestOffset || places.knows(window, offset) else {
             throw APIRefusal(
@@ -125,38 +129,46 @@ struct HealthSyncRoutes {
     private func samples(
         _ window: HealthSyncPlaces.Window, limit: Int, offset: Int
     ) async throws -> (samples: [HealthSyncSample], hasMore: Bool) {
-        var samples: [HealthSyncSample] = []
         var place = places.place(window, offset) ?? HealthSyncPlaces.Place(skip: offset)
+        var samples: [HealthSyncSample] = []
+        func end() -> (samples: [HealthSyncSample], hasMore: Bool) {
+            places.remember(place, window, offset + samples.count)
+            return (samples, true)
+        }
+        if let cut = place.cut {
+            let rest = try await store.reading(cut.id, of: window.person).map { cut.rest(of: $0, window) } ?? []
+            samples += rest.prefix(limit)
+            place.cut = nil
+            if rest.count > limit {
+                place.cut = cut
+                place.cut?.sent.formUnion(samples.map(\.type))
+                return end()
+            }
+        }
+        let most = min(limit + 1, 1000)
         var query = ReadingQuery(
-            kinds: window.kinds, from: window.start, to: window.end, limit: min(limit + 1, 1000),
-            user: window.person)
-        var examined = 0
+            kinds: window.kinds, from: window.start, to: window.end, limit: most, user: window.person)
+        var (examined, isNarrowed) = (0, false)
         while true {
             query.cursor = place.cursor
             let page = try await store.query(query)
-            // How many samples of this page go before the first that is asked for.
-            var skip = place.skip
-            for reading in page.readings {
-                for sample in HealthSyncSample.samples(of: reading, window.types) {
-                    guard skip == 0 else {
-                        skip -= 1
-                        continue
-                    }
-                    guard samples.count < limit else {
-                        places.remember(place, window, offset + samples.count)
-                        return (samples, true)
-                    }
-                    samples.append(sample)
-                    place.skip += 1
-                }
+            let part = HealthSyncPart(page.readings, window.types, passingOver: place.skip, room: limit - samples.count)
+            if part.isFull, part.readings < page.readings.count {
+                guard part.readings > 0 else { return end() }
+                // Only where a page of the store ends is there a cursor, which no reading that comes or goes moves.
+                query.limit = part.readings
+                isNarrowed = true
+                continue
             }
+            samples += part.samples
+            if let cursor = page.cursor {
+                place = HealthSyncPlaces.Place(cursor: cursor, skip: part.skip, cut: part.cut)
+            }
+            guard !part.isFull else { return end() }
+            guard page.more else { return (samples, false) }
             examined += page.readings.count
-            guard page.more, let cursor = page.cursor else { return (samples, false) }
-            place = HealthSyncPlaces.Place(cursor: cursor, skip: skip)
-            guard examined < mostReadings else {
-                places.remember(place, window, offset + samples.count)
-                return (samples, true)
-            }
+            guard examined < mostReadings, !isNarrowed || samples.count < limit else { return end() }
+            query.limit = most
         }
     }
 }

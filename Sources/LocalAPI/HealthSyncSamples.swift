@@ -92,9 +92,6 @@ struct HealthSyncSample: Sendable {
         return quantity.number.number?.scaled(byPowerOfTen: -2)
     }
 
-    /// How many samples a reading gives at most.
-    static let mostOfOneReading = 3
-
     private static func milligramsPerDecilitre(_ quantity: Quantity) -> ExactDecimal? {
         guard let number = quantity.number.number else { return nil }
         switch quantity.unit {
@@ -139,5 +136,37 @@ struct HealthSyncSample: Sendable {
     private static func uuid(_ octets: [UInt8]) -> String {
         let digits = octets.map { $0.hexadecimal(uppercase: true) }
         return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }.joined(separator: "-")
+    }
+}
+
+/// The samples of some readings that a page has room for.
+struct HealthSyncPart: Sendable {
+    private(set) var samples: [HealthSyncSample] = []
+    /// How many of the readings the page is done with.
+    private(set) var readings = 0
+    /// How many samples are still to be passed over.
+    private(set) var skip: Int
+    /// Whether the readings give more samples than the page has room for.
+    private(set) var isFull = false
+    /// The last reading that the page is done with, if it had no room for all of its samples.
+    private(set) var cut: HealthSyncPlaces.CutReading?
+
+    init(_ all: [Reading], _ types: Set<HealthSyncType>, passingOver count: Int, room: Int) {
+        skip = count
+        for reading in all {
+            let found = HealthSyncSample.samples(of: reading, types)
+            let rest = found.dropFirst(skip)
+            skip -= found.count - rest.count
+            let free = room - samples.count
+            isFull = rest.count > free
+            if isFull, free > 0, let time = rest.first?.time {
+                let sent = found.dropLast(rest.count - free).map(\.type)
+                cut = HealthSyncPlaces.CutReading(id: reading.id, time: time, sent: Set(sent))
+            }
+            guard !isFull || free > 0 else { return }
+            samples += rest.prefix(free)
+            readings += 1
+            if isFull { return }
+        }
     }
 }

@@ -86,7 +86,7 @@ struct OwnerRoutes {
                     ])
                 }),
             "backups": .optional(settings.backup?.directory),
-            "newest_backup": .optional(backups?.first?.time.description),
+            "newest_backup": .optional(backups?.first(where: \.isOwn)?.time.description),
             "restore": try await gateway.restores.document, "address": .string(door.pageAddress),
             "after_restart": .array(gateway.keysThatNeedRestart.map(JSONValue.string)),
         ])

@@ -151,7 +151,7 @@ struct ReportRoutes {
                     .forbidden, "outside_of_link", "this link shows the last \(link.days ?? 0) days")
             }
             if asked == nil { form.operation.period = "\(days)d" }
-            // The period before lies outside.
+            // What lies before the period is outside.
             form.operation.comparesBefore = false
             form.operation.showsReadings = false
             return form

@@ -46,7 +46,7 @@ struct StateRoutes {
         let contacts = try await gateway.store.latestContacts()
         let devices = try await gateway.store.devices(of: user.key).map { personal in
             var device = KnownDevice(personal.device, currentUser: nil)
-            device.user = personal.isOwn ? user.clientUserID : nil
+            device.user = personal.isOwn ? Self.name(user) : nil
             let contact = contacts[personal.device.description]?.document(countsRecords: !personal.isShared)
             return JSONValue.object(device.members + [.init("last_contact", contact ?? .null)])
         }
@@ -62,10 +62,11 @@ struct StateRoutes {
 
     /// A person as the page lets one choose among the household's.
     private func person(_ user: StoreUser) -> JSONValue {
-        .object([
-            "id": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID), "time_zone": .string(user.timeZone),
-        ])
+        .object(["id": .optional(Self.name(user)), "time_zone": .string(user.timeZone)])
     }
+
+    /// A person's name; `nil` for somebody whom nobody has named.
+    private static func name(_ user: StoreUser) -> String? { user.clientUserID.isEmpty ? nil : user.clientUserID }
 
     /// What a person sees first, with their own readings and devices alone.
     private func overview(of user: StoreUser) async throws -> JSONValue {
@@ -75,7 +76,7 @@ struct StateRoutes {
             "id": .string(try await gateway.store.gatewayID()), "version": .string(GatewayVersion.current),
             "time": .string(Instant.systemClock.flooredToSecond.description),
             "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
-            "user": .string(user.clientUserID), "people": .array([person(user)]),
+            "user": .optional(Self.name(user)), "people": .array([person(user)]),
             "readings": .object(
                 ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(counts.readings[$0] ?? 0))) }),
             "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(counts.waiting)),
@@ -97,7 +98,7 @@ struct StateRoutes {
             "id": .string(try await gateway.store.gatewayID()), "version": .string(GatewayVersion.current),
             "time": .string(Instant.systemClock.flooredToSecond.description),
             "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
-            "user": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
+            "user": .optional(Self.name(user)),
             "people": .array(try await gateway.store.users().map(person)),
             "readings": .object(
                 ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(statistics.readings[$0] ?? 0))) }),

@@ -64,11 +64,17 @@ public struct WeightReport: Report {
                 words(
                     """
                     The first weighing of a day counts. The trend moves by a tenth of the difference a day, \
-                    T = T + (1 - 0.9^d)(W - T) for d days since the weighing before; it lags behind a steady change. \
-                    It begins with weighings before the period, so that a day has the same trend in every period.
-                    """),
+                    T = T + (1 - 0.9^d)(W - T) for d days since the weighing before; it lags behind a steady change.
+                    """) + " " + beginNote,
                 changeNote,
             ], leftOut: leftOut, maker: subject.maker, language: subject.language)
+    }
+
+    /// What the trend begins with.
+    private var beginNote: String {
+        figures.isOfPeriodAlone
+            ? words("It begins with the first weighing of the period; nothing before it counts.")
+            : words("It begins with weighings before the period, so that a day has the same trend in every period.")
     }
 
     /// What the change of the trend is of.
@@ -79,10 +85,18 @@ public struct WeightReport: Report {
                 The change of the trend a week needs weighings at least two weeks apart, in the four weeks up to the last one.
                 """)
         }
+        let (first, last) = (words.date(change.first), words.date(change.last))
+        guard !figures.isOfPeriodAlone else {
+            return words(
+                """
+                The change of the trend a week is that from \(first) to \(last): what lies in the period of the four weeks up \
+                to the last weighing.
+                """)
+        }
         return words(
             """
-            The change of the trend a week is that from \(words.date(change.first)) to \(words.date(change.last)): the four \
-            weeks up to the last weighing, as far as there are weighings, whatever the period.
+            The change of the trend a week is that from \(first) to \(last): the four weeks up to the last weighing, as far as \
+            there are weighings, whatever the period.
             """)
     }
 

@@ -191,7 +191,9 @@ def glucose(case):
         for point in points:
             if point["time"] >= following:
                 kept.append(dict(point, pace={"history": 900, "trend": 60}.get(point["source"], unknown)))
-                following = point["time"] + max(1, kept[-1]["pace"] - 10)
+                pace = kept[-1]["pace"]
+                early = 10 if point["source"] in ("history", "trend") else max(10, pace // 4)
+                following = point["time"] + max(1, pace - early)
         points = kept
         for place_, point in enumerate(points):
             point["stood"] = point["pace"]

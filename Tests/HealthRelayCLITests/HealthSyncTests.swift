@@ -178,6 +178,13 @@ import Testing
         // The same phone again takes the place of what was.
         #expect(try await paired.run("pair", second.showCode()).output.contains("Ann's iPhone 2"))
         #expect(paired.tokenFiles.count == 2)
+        // So does one that calls itself something else by now, and one that is to be called something else.
+        second.change { $0.name = "Bob's iPhone" }
+        #expect(try await paired.run("pair", second.showCode()).output.contains("Ann's iPhone 2"))
+        #expect(paired.tokenFiles.count == 2)
+        #expect(try await paired.run("pair", second.showCode(), "--name", "Bob").output.contains("Bob"))
+        #expect(try await !paired.run("list").output.contains("Ann's iPhone 2"))
+        #expect(paired.tokenFiles.count == 2)
         await paired.phone.stop()
         await second.stop()
     }

@@ -68,6 +68,19 @@ import Testing
         await bench.phone.stop()
     }
 
+    @Test("a stage is found behind more samples of other stages than a page holds")
+    func rareStage() async throws {
+        let others = (1...120).map { place in
+            PhoneSample.sleep(
+                3, from: Bench.noon - Double(place) * 600, to: Bench.noon - Double(place) * 600 + 600)
+        }
+        let rare = [0.0, 80_000].map { PhoneSample.sleep(5, from: Bench.noon - $0, to: Bench.noon - $0 + 600) }
+        let bench = try await Bench(others + rare, pageSize: 100)
+        let (received, result) = await bench.fetch(["sleepREM"])
+        #expect(received.map(\.id) == rare.map(\.id.uuidString) && result.kind == nil)
+        await bench.phone.stop()
+    }
+
     @Test("a hasMore that lies: too early an end is found out, no end is an error")
     func lies() async throws {
         let samples = Bench.heartRates(20)

@@ -14,6 +14,8 @@ struct HealthSyncRunner {
     let json: Bool
     let output: any OperationOutput
     var limits = HealthSyncLimits()
+    /// Looks for phones; a test has its own.
+    var look: @Sendable (Duration) async -> [FoundPhone] = { await HealthSyncRunner.found(within: $0) }
 
     private var phones: PairedPhones { PairedPhones(directory: gateway.store.directory + "/healthsync") }
 
@@ -50,6 +52,8 @@ struct HealthSyncRunner {
     private func pair(_ invitation: PhoneInvitation) async throws {
         let payload = try invitation.pairingPayload()
         if let name = invitation.name { try Self.requireName(name) }
+        // A phone that was paired before keeps its name: `--phone` names it by that.
+        let asked = invitation.name ?? phones.all().first { $0.fingerprint == payload.fingerprint }?.name
         let client = HealthSyncPhone(payload, limits: limits)
         let pairing: PhonePairing
         do {
@@ -62,7 +66,7 @@ struct HealthSyncRunner {
             throw problem
         }
         var phone = PairedPhone(
-            name: name(for: payload, asked: invitation.name, device: nil), host: payload.host, port: payload.port,
+            name: name(for: payload, asked: asked, device: nil), host: payload.host, port: payload.port,
             fingerprint: payload.fingerprint, token: pairing.token, expiresAt: pairing.expiresAt,
             pairedAt: Instant.systemClock.flooredToSecond)
         // The code is used up: the token is kept before anything else can fail.
@@ -74,11 +78,11 @@ struct HealthSyncRunner {
             status = nil
             try await output.warn(Problem(error))
         }
-        let former = phone.name
-        phone.name = name(for: payload, asked: invitation.name, device: status?.deviceName)
-        if phone.name != former {
-            try save(phone)
-            _ = try remove(former)
+        phone.name = name(for: payload, asked: asked, device: status?.deviceName)
+        try save(phone)
+        // Under another name there is only an older token of this phone.
+        for other in phones.all() where other.fingerprint == phone.fingerprint && other.name != phone.name {
+            _ = try remove(other.name)
         }
         let enabled = status?.enabledTypes ?? []
         guard !json else {
@@ -202,10 +206,16 @@ struct HealthSyncRunner {
         } catch let error as HealthSyncError
             where Self.mayBeElsewhere(error) && choice.host == nil && choice.port == nil
         {
-            for place in await found() where (place.address, place.port) != known {
+            for place in await look(Self.search) where (place.address, place.port) != known {
                 phone.host = place.address
                 phone.port = place.port
-                guard let status = try? await phone.phone(limits: limits).status(phone.token) else { continue }
+                let status: PhoneStatus
+                do {
+                    // What it answers other than its status, such as that the token is over, is this phone's answer, too.
+                    status = try await phone.phone(limits: limits).status(phone.token)
+                } catch let error as HealthSyncError where Self.mayBeElsewhere(error) {
+                    continue
+                }
                 try save(phone)
                 try await output.note("\(phone.name) is now at \(phone.host), port \(phone.port)")
                 return (phone, status)
@@ -222,9 +232,9 @@ struct HealthSyncRunner {
     }
 
     /// The phones that the network tells of; none where nobody can be asked.
-    private func found() async -> [FoundPhone] {
+    private static func found(within time: Duration) async -> [FoundPhone] {
         let collected = Collection()
-        try? await PhoneDiscovery.look(for: Self.search) { await collected.add($0) }
+        try? await PhoneDiscovery.look(for: time) { await collected.add($0) }
         return await collected.phones
     }
 

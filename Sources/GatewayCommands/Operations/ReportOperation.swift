@@ -52,7 +52,8 @@ public struct ReportOperation: Codable, Sendable, Hashable {
     public var line: String?
     /// Whether blood pressures that the cuff flagged are left out.
     public var withoutFlagged = false
-    /// Whether figures of the period before stand beside those of the period.
+    /// Whether what lies before the period counts: the figures of the period before, beside those of the period, and the weighings
+    /// that a trend begins with. A read-only link shows its own days alone.
     public var comparesBefore = true
     /// `comma` or `semicolon`: how CSV is written.
     public var csvStyle = "comma"

@@ -112,7 +112,7 @@ struct ReportReadings: Sendable {
             return ReportSubject.LeftOut(
                 time: reading.time.instant, words: reading.record.text(in: language, unit: unit),
                 reason: reading.figureExclusion ?? .excluded(.noValue), reading: reading.id,
-                omission: reading.excluded == nil ? reading.leftOut : nil)
+                omission: reading.figureExclusion == .leftOut ? reading.leftOut : nil)
         }.sorted { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
     }
 
@@ -373,7 +373,9 @@ package struct ReportDesk: Sendable {
             let unit = try choices.unit(units) ?? readings.usual(units, for: operation.kind)
             subject.leftOut = leftOut(in: unit)
             return WeightReport(
-                subject, WeightFigures(readings.weights, period: subject.period, unit: unit),
+                subject,
+                WeightFigures(
+                    readings.weights, period: subject.period, unit: unit, isOfPeriodAlone: !operation.comparesBefore),
                 before: earlier.flatMap { earlier in
                     subject.period.before.map { WeightFigures(earlier.weights, period: $0, unit: unit) }
                 }, leftOut: readings.weightsLeftOut, line: choices.weightLine)

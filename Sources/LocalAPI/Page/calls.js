@@ -29,7 +29,30 @@ async function call(path, {method = "GET", body, headers = {}, signal} = {}) {
   if (answer.ok) return answer;
   let problem = null;
   try { problem = (await answer.json()).error ?? null; } catch { /* no document came with it */ }
+  // A gateway that started anew has another secret for its tokens, while sessions go on.
+  if (problem?.code === "csrf_token_needed") {
+    csrf = (await (await call("/api/v1/session", {signal})).json()).csrf_token;
+    if (csrf && csrf !== headers["X-CSRF-Token"]) return call(path, {method, body, headers, signal});
+  }
   throw new Refused(answer, problem);
+}
+// The text of an answer. A connection that broke may never say so: what does not come in time counts as not answered. Reports
+// of many years take long.
+const longestAnswer = 120000;
+async function textOf(path, signal) {
+  const over = new AbortController(), stop = () => over.abort();
+  let isLate = false;
+  const timer = setTimeout(() => { isLate = true; stop(); }, longestAnswer);
+  signal.addEventListener("abort", stop);
+  try {
+    signal.throwIfAborted();
+    return await (await call(path, {signal: over.signal})).text();
+  } catch (error) {
+    throw isLate ? new Error("no answer in time") : error;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+  }
 }
 // A path with its parameters. A space is %20: the gateway takes a plus for what it is.
 function addressed(path, parameters) {

@@ -88,7 +88,7 @@ const Measure = (() => {
     if (step === null || r.kind !== "blood_pressure") return;
     if (r.excluded || r.left_out) return drop(r.id);
     const whose = chosen ?? person;
-    if (step === "done" || (whose && r.person !== whose) || counted.some(each => each.id === r.id) || asked.some(each => each.reading.id === r.id)) return;
+    if (step === "done" || (whose !== null && (r.person ?? "") !== whose) || counted.some(each => each.id === r.id) || asked.some(each => each.reading.id === r.id)) return;
     const why = doubt(r);
     if (!why) return count(r);
     asked.push({reading: r, why});

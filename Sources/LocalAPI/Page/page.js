@@ -2,8 +2,8 @@
 const $ = id => document.getElementById(id);
 const shown = 25, pageSize = 10000;
 let rowsShown = shown, mayChange = false;
-// Whom the session is for; null: the household. Whom the page shows, by which clocks and in which units. Whether that person
-// was removed meanwhile.
+// Whom the session is for; null: the household. Whom of several the page shows, by which clocks and in which units; empty:
+// whoever has no name. Whether that person was removed meanwhile.
 let person = null, chosen = null, zone = "UTC", units = {}, isGone = false;
 // What the page is asking. Whoever chooses another person or period ends it: no answer to an earlier question is shown.
 let asking = new AbortController();
@@ -41,9 +41,11 @@ const quantity = q => q ? leftToRight(`${digits(q.text)} ${q.unit}`) : "–";
 // The main value of each kind.
 const mains = {
   glucose: r => r.glucose, blood_pressure: r => r.blood_pressure.systolic, heart_rate: r => r.heart_rate,
-  hrv: r => r.hrv.rmssd === null ? null : {value: r.hrv.rmssd, text: String(r.hrv.rmssd), unit: "ms"},
+  hrv: r => variability(r, "rmssd") ?? variability(r, "sdnn"),
   spo2: r => r.spo2, temperature: r => r.temperature, weight: r => r.weight, body_composition: r => r.body_composition,
 };
+// The measure has its name: RMSSD and SDNN are never compared.
+const variability = (r, measure) => r.hrv[measure] === null ? null : {value: r.hrv[measure], text: String(r.hrv[measure]), unit: `ms (${measure.toUpperCase()})`};
 const main = r => own(r, mains[r.kind]?.(r) ?? null);
 // What another program sent and nobody interprets.
 const kept = r => ["activity", "sleep", "other"].includes(r.kind) ? r[r.kind] : null;
@@ -70,10 +72,11 @@ const when = time => time ? moment(time) : t("never");
 const readingTime = r => r.time ? moment(r.time) : (r.device_time ?? t("unknown")).replace("T", " ");
 
 // A path with its parameters, and the person that the page shows.
-const place = (path, parameters = {}) => addressed(path, chosen ? {...parameters, person: chosen} : parameters);
+const place = (path, parameters = {}) => addressed(path, chosen === null ? parameters : {...parameters, person: chosen});
+const named = name => name || t("the_user");
 // A document; none once somebody has chosen otherwise.
 async function read(path, {signal} = asking) {
-  const text = await (await call(path, {signal})).text();
+  const text = await textOf(path, signal);
   signal.throwIfAborted();
   return parse(text);
 }
@@ -107,7 +110,13 @@ function readingRow(r) {
 let listAsked = 0;
 async function refreshReadings() {
   const mine = ++listAsked;
-  const page = await read(place("/api/v1/readings", {limit: Math.min(rowsShown, pageSize), series: "false"}));
+  let page;
+  try {
+    page = await read(place("/api/v1/readings", {limit: Math.min(rowsShown, pageSize), series: "false"}));
+  } catch (error) {
+    if (error.code === "no_consent") $("readings").replaceChildren();
+    throw error;
+  }
   // The answer to a later question is newer, and may be longer.
   if (mine !== listAsked) return;
   $("readings").replaceChildren(...page.readings.map(readingRow));
@@ -148,6 +157,13 @@ function newest(title, each) {
     over && t("passed_over", {time: moment(over.time), reason}));
 }
 const inList = parts => new Intl.ListFormat(locale, {style: "short", type: "unit"}).format(parts);
+// By what values are shown may change while the page is open. Whether it has.
+function heed(gateway) {
+  const before = JSON.stringify([zone, units, consented]);
+  [zone, units, consented] = [gateway.time_zone, gateway.units, gateway.consent];
+  try { dayOf(new Date()); } catch { zone = "UTC"; /* a browser without this zone */ }
+  return JSON.stringify([zone, units, consented]) !== before;
+}
 let glanceAsked = 0;
 async function refreshGlance() {
   const mine = ++glanceAsked;
@@ -156,7 +172,7 @@ async function refreshGlance() {
     // What waits for which reason is told for the whole household only.
     person === null ? read("/api/v1/sync") : {destinations: []}]);
   if (mine !== glanceAsked) return;
-  units = gateway.units;
+  if (heed(gateway)) { Reports.now(); refreshSoon(); }
   const of = kind => view.latest.find(each => each.kind === kind);
   const glucose = of("glucose"), last = of("blood_pressure"), cards = [];
   if (glucose) cards.push(newest(t("last_glucose"), glucose));
@@ -174,8 +190,8 @@ async function refreshGlance() {
   $("glance").replaceChildren(...cards);
   refreshDevices(devices.devices);
   // In a household the person's counts come first; what waits where, and why, is everybody's.
-  $("waiting-own").replaceChildren(...(chosen === null ? [] : [gateway.waiting ? t("own_waiting", {n: gateway.waiting, person: chosen}) : t("own_nothing_waits", {person: chosen}),
-    gateway.refused && t("own_refused", {n: gateway.refused, person: chosen})].filter(Boolean).map(item)));
+  $("waiting-own").replaceChildren(...(chosen === null ? [] : [gateway.waiting ? t("own_waiting", {n: gateway.waiting, person: named(chosen)}) : t("own_nothing_waits", {person: named(chosen)}),
+    gateway.refused && t("own_refused", {n: gateway.refused, person: named(chosen)})].filter(Boolean).map(item)));
   $("waiting-own").hidden = $("waiting-all").hidden = chosen === null;
   $("waiting").replaceChildren(...(waiting.length ? waiting.map(w => item(
     t("waits_for", {n: w.count, kind: words(w.kind), provider: providerName(w.provider), destination: w.destination, outcome: w.held ? words(w.held) : t("delivery_waiting")})))
@@ -214,7 +230,7 @@ let isLive = false, isTroubled = false, retry = null, failures = 0;
 async function refreshAll() {
   if (isGone || choosing) return;
   try {
-    if (viewer) await Reports.soon(consented); else await Promise.all([refreshReadings(), refreshGlance(), Reports.soon(consented)]);
+    if (viewer) await Reports.soon(); else await Promise.all([refreshReadings(), refreshGlance(), Reports.soon()]);
     failures = 0;
     // What failed before is here now.
     if (isTroubled) { isTroubled = false; say(t(isLive ? "live" : "silent")); }
@@ -265,7 +281,9 @@ async function gone() {
   chosen = null;
   clear();
   entitle(null);
-  await offerOthers(t("person_gone", {person: name ?? person ?? t("the_user")}));
+  // Whoever had no name has one now.
+  if (name === "") return doAgain(() => show(null), 3000);
+  await offerOthers(t("person_gone", {person: named(name ?? person)}));
 }
 async function offerOthers(text) {
   say(text);
@@ -279,13 +297,20 @@ async function listen() {
   const mine = source = new AbortController();
   const end = new Promise(resolve => mine.signal.addEventListener("abort", resolve));
   for (let last = null; source === mine && !mine.signal.aborted;) {
+    const stream = new AbortController(), stop = () => stream.abort();
+    let timer = null;
+    // The gateway says every 15 seconds that it is there. A connection that broke may never say so.
+    const alive = () => { clearTimeout(timer); timer = setTimeout(stop, 40000); };
+    mine.signal.addEventListener("abort", stop);
     try {
-      const answer = await call("/api/v1/events", {signal: mine.signal, headers: last ? {"Last-Event-ID": last} : {}});
+      alive();
+      const answer = await call("/api/v1/events", {signal: stream.signal, headers: last ? {"Last-Event-ID": last} : {}});
       isLive = true;
       if (!isGone) say(t("live"));
       refreshSoon();
       let name = "", data = "";
       await eachLine(answer, line => {
+        alive();
         if (line.startsWith("id: ")) last = line.slice(4);
         else if (line.startsWith("event: ")) name = line.slice(7);
         else if (line.startsWith("data: ")) data = line.slice(6);
@@ -294,6 +319,10 @@ async function listen() {
     } catch (error) {
       if (mine.signal.aborted) return;
       if (error instanceof Refused && error.status === 401) return viewer ? ended() : begin();
+    } finally {
+      clearTimeout(timer);
+      mine.signal.removeEventListener("abort", stop);
+      stop();
     }
     if (mine.signal.aborted) return;
     isLive = false;
@@ -312,7 +341,8 @@ function ended() {
 // A read-only link shows figures and charts of one person over its days, and nothing else.
 async function look(session) {
   const view = await read("/api/v1/view");
-  [person, zone, consented, mayChange] = [view.person, view.time_zone, view.kinds, false];
+  [person, mayChange] = [view.person, false];
+  heed({time_zone: view.time_zone, units: {}, consent: view.kinds});
   Reports.fix(session.link.days);
   isNewDay();
   for (const each of ["device-part", "delivery", "reading-part", "glance-part", "range", "own", "sign-in", "sign-out", "choice"]) $(each).hidden = true;
@@ -354,13 +384,13 @@ async function begin() {
 // The figures say whose they are, in a household.
 function entitle(name) {
   $("charts-of").hidden = name === null;
-  $("charts-person").textContent = name ?? "";
+  $("charts-person").textContent = name === null ? "" : named(name);
 }
 // The people whom a household can choose; none is chosen while the page shows nobody.
 function offer(people, name) {
   $("choice").hidden = people.length < 2 && !isGone;
   $("person").replaceChildren(...(isGone ? [Object.assign(new Option(t("choose_person"), "", true, true), {disabled: true})] : []),
-    ...people.map(each => new Option(each.id ?? t("the_user"), each.id ?? "")));
+    ...people.map(each => new Option(named(each.id), each.id ?? "")));
   if (!isGone) $("person").value = name ?? "";
 }
 // Whom the page shows: a household has one of its people at a time. Until it is known who that is, nobody is shown: what is
@@ -372,13 +402,12 @@ async function choose(name) {
   const mine = choosing = new AbortController();
   const house = await read("/api/v1/gateway", mine), people = person === null ? house.people : [];
   isGone = false;
-  chosen = people.length > 1 ? name ?? house.user : null;
+  chosen = people.length > 1 ? name ?? house.user ?? "" : null;
   offer(people, chosen);
   entitle(chosen);
-  const gateway = chosen ? await read(place("/api/v1/gateway"), mine) : house;
+  const gateway = chosen === null ? house : await read(place("/api/v1/gateway"), mine);
   choosing = null;
-  [zone, units, consented] = [gateway.time_zone, gateway.units, gateway.consent];
-  try { dayOf(new Date()); } catch { zone = "UTC"; /* a browser without this zone */ }
+  heed(gateway);
   isNewDay();
 }
 async function show(name) {
@@ -387,7 +416,7 @@ async function show(name) {
   if (wasGone) say(t(isLive ? "live" : "silent"));
   refreshAll();
 }
-$("person").addEventListener("change", () => show($("person").value || null));
+$("person").addEventListener("change", () => show($("person").value));
 async function signIn(proof) {
   $("sign-in-error").textContent = "";
   try {

@@ -10,23 +10,33 @@ const Reports = (() => {
 
   const path = (name, format) => place(`/api/v1/reports/${name}`, {...period, format, language: spoken});
 
-  async function refresh(consent) {
-    const mine = ++asked, {signal} = asking, began = Date.now(), wanted = all.filter(each => consent.includes(each[1])).map(each => each[0]);
+  // A report as it is shown; null for one that the person no longer consents to, which keeps no other from being shown.
+  async function fragment(name, signal) {
+    try {
+      return await textOf(path(name, "fragment"), signal);
+    } catch (error) {
+      if (error.code === "no_consent") return null;
+      throw error;
+    }
+  }
+
+  async function refresh() {
+    const mine = ++asked, {signal} = asking, began = Date.now(), wanted = all.filter(each => consented.includes(each[1])).map(each => each[0]);
     $("reports").setAttribute("aria-busy", "true");
     try {
-      const parts = await Promise.all(wanted.map(async name => [name, await (await call(path(name, "fragment"), {signal})).text()]));
+      const parts = await Promise.all(wanted.map(async name => [name, await fragment(name, signal)]));
       signal.throwIfAborted();
       // The answer to a later question is newer.
       if (mine !== asked) return;
-      for (const [name] of shown) if (!wanted.includes(name)) remove(name);
-      for (const [name, text] of parts) show(name, text);
+      for (const [name] of [...shown]) if (!parts.some(part => part[0] === name && part[1] !== null)) remove(name);
+      for (const [name, text] of parts) if (text !== null) show(name, text);
       former = null;
     } catch (error) {
       if (!(error instanceof Refused && error.status === 400)) throw error;
       if (mine !== asked || signal.aborted) return;
       $("range-error").textContent = error.message;
       // Days that cannot be meant leave those that were shown.
-      if (former) { [period, former] = [former, null]; return refresh(consent); }
+      if (former) { [period, former] = [former, null]; return refresh(); }
     } finally {
       if (mine === asked) $("reports").setAttribute("aria-busy", "false");
       // A strap sends a reading a second, and a year of a sensor takes the gateway a second: it gets its rest.
@@ -153,10 +163,10 @@ const Reports = (() => {
   $("print").addEventListener("click", () => window.print());
 
   // When a burst of readings may be shown: not before the gateway had its rest.
-  function soon(consent) {
+  function soon() {
     const wait = restUntil - Date.now();
-    if (wait <= 0) return refresh(consent);
-    timer ??= setTimeout(() => { timer = null; refresh(consent).catch(failed); }, wait);
+    if (wait <= 0) return refresh();
+    timer ??= setTimeout(() => { timer = null; refresh().catch(failed); }, wait);
   }
   // A read-only link has its own days.
   function fix(days) {

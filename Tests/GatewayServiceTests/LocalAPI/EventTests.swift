@@ -159,6 +159,26 @@ import Testing
         try await bench.stop()
     }
 
+    @Test(
+        "a stream that is lost before its first event misses nothing: it has an id from the beginning, behind a resync too",
+        arguments: [nil, "white_bear"] as [String?], [nil, "other-7"] as [String?])
+    func early(person: String?, last: String?) async throws {
+        let bench = try await APIBench(tls: false, captures: [], settings: ["user.client_user_id": "white_bear"])
+        let token = try await bench.token(for: #require(AccessGrant(person == nil ? .owner : .read, person: person)))
+        let first = try await bench.events(token: token, last: last) {
+            $0.contains("id: ") || $0.contains("still here")
+        }
+        #expect(first.contains("event: resync") == (last != nil))
+        let id = try #require(first.firstMatch(of: /id: (\S+)\n\n/).map { String($0.1) }, "\(first)")
+        // Nobody listens any more while they come.
+        _ = try await CaptureReplay([APIBench.fixture("two-meters")]).run(with: bench.gateway.reader())
+        let stored = Set(try await bench.gateway.store.query(ReadingQuery(limit: 1000)).readings.map(\.id.description))
+        let rest = try await bench.events(token: token, last: id) { Self.ids($0).count >= stored.count }
+        let readings = rest.matches(of: /data: \{"id":"([0-9a-f]{32})"/).map { String($0.1) }
+        #expect(Set(readings) == stored && readings.count == stored.count && !rest.contains("resync"))
+        try await bench.stop()
+    }
+
     @Test("a reading that nobody consented to is no event")
     func consent() async throws {
         let bench = try await APIBench(tls: false, captures: [])

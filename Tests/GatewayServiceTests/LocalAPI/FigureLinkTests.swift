@@ -126,6 +126,25 @@ extension Household {
         try await house.stop()
     }
 
+    @Test("a link's report of weights begins with its own days: no trend and no change tells of those before")
+    func weights() async throws {
+        let house = try await Household(1)
+        let own = try await house.api.token()
+        for (days, weight) in [(20, "90"), (0, "80")] as [(Int64, String)] {
+            let time = Instant(seconds: Instant.systemClock.seconds - 60 - days * 86_400)
+            let entry = #"{"kind":"weight","value":"\#(weight)","unit":"kg","time":"\#(time.description)"}"#
+            let entered = try await house.api.send("/api/v1/readings", .POST, token: own, body: entry)
+            #expect(entered.status == 201, "\(entered.text)")
+        }
+        let path = "/api/v1/reports/weight?format=html&period=7d"
+        let whole = try await house.get(path + "&person=\(house.people[0])", own)
+        #expect(whole.text.contains("trend from 81.") && !whole.text.contains("needs two weeks"), "\(whole.text)")
+        let shown = try await house.get(path, house.secret(try await house.link(0, period: "7d").url))
+        #expect(shown.text.contains("trend from 80.0 to 80.0 kg") && shown.text.contains("needs two weeks"))
+        #expect(shown.text.contains("nothing before it counts") && !shown.text.contains("in every period"))
+        try await house.stop()
+    }
+
     @Test("a link's events say that something has changed, and nothing of it")
     func events() async throws {
         let house = try await Household(2)

@@ -36,6 +36,30 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("the OpenAPI document names every type and unit that comes, and every kind of readings")
+    func document() async throws {
+        let bench = try await APIBench(tls: false, captures: [])
+        let document = try await bench.send("/api/v1/openapi.json").object
+        let components = try #require(document["components"] as? [String: any Sendable])
+        let schemas = try #require(components["schemas"] as? [String: any Sendable])
+        let types = try #require(schemas["SampleType"] as? [String: any Sendable])["enum"] as? [String]
+        #expect(types == HealthSyncType.allCases.map(\.rawValue))
+        let sample = try #require(schemas["Sample"] as? [String: any Sendable])
+        let unit = try #require((sample["properties"] as? [String: any Sendable])?["unit"] as? [String: any Sendable])
+        #expect(Set(unit["enum"] as? [String] ?? []) == Set(HealthSyncType.allCases.map(\.unit)))
+        let paths = try #require(document["paths"] as? [String: any Sendable])
+        let route = try #require(paths["/api/v1/readings"] as? [String: any Sendable])
+        let get = try #require(route["get"] as? [String: any Sendable])
+        let parameters = try #require(get["parameters"] as? [[String: any Sendable]])
+        let kinds = try #require(parameters.first { $0["name"] as? String == "types" })["schema"]
+        let pattern = try #require((kinds as? [String: any Sendable])?["pattern"] as? String)
+        let all = ReadingKind.allCases.map(\.rawValue)
+        for text in all + [all.joined(separator: ",")] {
+            #expect(text.range(of: pattern, options: .regularExpression) == text.startIndex..<text.endIndex)
+        }
+        try await bench.stop()
+    }
+
     @Test("pressure is two samples of one measurement, linked; newest first; in HealthKit's units")
     func pressure() async throws {
         let bench = try await APIBench(tls: true, captures: ["cuff-three", "cuff-kpa"])
@@ -184,6 +208,79 @@ import Testing
         _ = try await CaptureReplay([APIBench.fixture("two-meters")]).run(with: bench.gateway.reader())
         let second = try await ids(#","limit":2,"offset":2"#)
         #expect(first + second == Array(whole.prefix(4)))
+        try await bench.stop()
+    }
+
+    /// A page of pressures and pulses: each sample as its reading's id and its type.
+    private func page(
+        _ bench: APIBench, _ token: String, _ limit: Int, at offset: Int
+    ) async throws -> (samples: [String], hasMore: Bool) {
+        let types = #""types":["bloodPressureSystolic","bloodPressureDiastolic","heartRate"]"#
+        let answer = try await samples(bench, token, types + #","limit":\#(limit),"offset":\#(offset)"#)
+        let found = try #require(answer["samples"] as? [[String: any Sendable]])
+        let names = try found.map { sample in
+            let metadata = try #require(sample["metadata"] as? [String: String])
+            let (id, type) = (try #require(metadata["readingId"]), try #require(sample["type"] as? String))
+            return "\(id) \(type)"
+        }
+        return (names, try #require(answer["hasMore"] as? Bool))
+    }
+
+    /// Enters a pressure with a pulse.
+    private func enter(_ minute: Int, _ bench: APIBench, _ person: StoreUser) async throws -> ReadingID {
+        let text = EntryText(
+            kind: "blood_pressure", value: "12\(minute)/80", unit: "mmHg", pulse: "6\(minute)",
+            time: "2026-11-20T11:0\(minute):00Z")
+        let result = try await EntryDesk(bench.gateway).add(text, of: person) { _ in }
+        return try #require(result.reading).id
+    }
+
+    @Test("the newest readings come and go between two pages, and every other sample comes once", arguments: 1...8)
+    func comingAndGoing(limit: Int) async throws {
+        let bench = try await APIBench(tls: true, captures: [])
+        let token = try await bench.token()
+        let person = try await bench.gateway.store.setCurrentUser("ann", timeZone: "Europe/Berlin")
+        var ids: [ReadingID] = []
+        for minute in 1...5 { ids.insert(try await enter(minute, bench, person), at: 0) }
+        let whole = try await page(bench, token, 100, at: 0).samples
+        #expect(whole.count == 15)
+        var (pieces, hasMore) = try await page(bench, token, limit, at: 0)
+        #expect(hasMore && pieces == Array(whole.prefix(limit)))
+        // What was sent stays sent, also of a reading that was sent in part.
+        let newest = try await enter(6, bench, person)
+        let sent = Set(pieces.map { $0.prefix { $0 != " " } })
+        for id in ids where sent.contains(id.description[...]) {
+            _ = try await EntryDesk(bench.gateway).withdraw(id)
+        }
+        let left = Array(whole.dropFirst(limit)).filter { !sent.contains($0.prefix { $0 != " " }) }
+        let first = pieces.count
+        while hasMore, pieces.count < 100 {
+            let next = try await page(bench, token, limit, at: pieces.count)
+            #expect(next.samples.count == limit || !next.hasMore)
+            (pieces, hasMore) = (pieces + next.samples, next.hasMore)
+        }
+        #expect(Array(pieces.dropFirst(first)) == left)
+        #expect(!pieces.contains { $0.hasPrefix(newest.description) })
+        try await bench.stop()
+    }
+
+    @Test("a reading that a page had room for a part of comes whole with the next ones, whatever comes in between")
+    func cut() async throws {
+        let bench = try await APIBench(tls: true, captures: [])
+        let (token, other) = (try await bench.token(), try await bench.token())
+        let person = try await bench.gateway.store.setCurrentUser("ann", timeZone: "Europe/Berlin")
+        for minute in 1...3 { _ = try await enter(minute, bench, person) }
+        let whole = try await page(bench, token, 100, at: 0).samples
+        var pieces: [String] = []
+        for (minute, limit) in [(4, 1), (5, 1), (6, 3), (7, 3)] {
+            pieces += try await page(bench, token, limit, at: pieces.count).samples
+            // Another client's pages begin with the readings that have come.
+            _ = try await enter(minute, bench, person)
+            _ = try await page(bench, other, limit, at: pieces.count - limit)
+        }
+        #expect(pieces == Array(whole.prefix(8)))
+        let last = try await page(bench, token, 3, at: pieces.count)
+        #expect(last.samples == Array(whole.suffix(1)) && !last.hasMore)
         try await bench.stop()
     }
 

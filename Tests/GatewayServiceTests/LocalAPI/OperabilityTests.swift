@@ -1,9 +1,11 @@
 import Foundation
 import HealthReadings
 import LocalAccess
+import LogLines
 import Logging
 import NIOHTTP1
 import ReadingStore
+import Synchronization
 import Testing
 
 @testable import GatewayCommands
@@ -148,22 +150,66 @@ import Testing
         #expect(throws: Problem.self) { try AccessPoint(settings, directory: NSTemporaryDirectory(), logger: logger) }
     }
 
-    @Test("the service manager is told over its socket, an abstract one too", arguments: [true, false])
-    func notifications(_ isAbstract: Bool) throws {
-        let name = "hr-notify-\(UUID().uuidString.prefix(8))"
-        let path = isAbstract ? "@" + name : NSTemporaryDirectory() + "/" + name
+    /// A service manager's socket.
+    private static func listen(at path: String) -> Int32 {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
-        defer { close(descriptor) }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         var octets = Array(path.utf8)
-        if isAbstract { octets[0] = 0 }
+        if octets.first == UInt8(ascii: "@") { octets[0] = 0 }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: octets) }
         let size = socklen_t(MemoryLayout<sa_family_t>.size + octets.count)
         let result = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) }
         }
         #expect(result == 0)
+        return descriptor
+    }
+
+    private final class Count: Sendable {
+        let value = Mutex(0)
+    }
+
+    @Test(
+        "a store that fails for a moment is asked again; meanwhile the service manager hears nothing, and the log why")
+    func watchdog() async throws {
+        let path = NSTemporaryDirectory() + "/hr-notify-\(UUID().uuidString.prefix(8))"
+        let descriptor = Self.listen(at: path)
+        defer {
+            close(descriptor)
+            unlink(path)
+        }
+        let manager = try #require(ServiceManager(environment: ["NOTIFY_SOCKET": path]))
+        let (asked, log) = (Count(), LogLines())
+        let service = WatchdogService(manager: manager, interval: .milliseconds(100), logger: log.logger()) {
+            let number = asked.value.withLock { count in
+                count += 1
+                return count
+            }
+            if number <= 3 { throw StoreError.inputOutput(detail: "no answer") }
+        }
+        let running = Task { try await service.run() }
+        var received = [UInt8](repeating: 0, count: 64)
+        var count = -1
+        for _ in 0..<2000 where count < 0 {
+            count = recv(descriptor, &received, received.count, Int32(MSG_DONTWAIT))
+            if count < 0 { try await Task.sleep(for: .milliseconds(5)) }
+        }
+        running.cancel()
+        try await running.value
+        #expect(String(decoding: received[..<max(0, count)], as: UTF8.self) == "WATCHDOG=1")
+        let times = asked.value.withLock { $0 }
+        #expect(times >= 4)
+        let told = log.lines().filter { $0.contains("the store does not answer") }
+        #expect(told.count == 1 && told.first?.contains("no answer") == true, "\(told)")
+    }
+
+    @Test("the service manager is told over its socket, an abstract one too", arguments: [true, false])
+    func notifications(_ isAbstract: Bool) throws {
+        let name = "hr-notify-\(UUID().uuidString.prefix(8))"
+        let path = isAbstract ? "@" + name : NSTemporaryDirectory() + "/" + name
+        let descriptor = Self.listen(at: path)
+        defer { close(descriptor) }
         let manager = try #require(
             ServiceManager(environment: ["NOTIFY_SOCKET": path, "WATCHDOG_USEC": "30000000"]))
         #expect(manager.watchdog == .seconds(30))

@@ -43,7 +43,8 @@ struct PageTests {
 
     @Test("other vital signs than glucose and pressure have their row and their chart; none has one without readings")
     func kinds() async throws {
-        let bench = try await APIBench(tls: false, captures: ["two-meters"])
+        let bench = try await APIBench(
+            tls: false, captures: ["two-meters"], settings: ["user.client_user_id": "anna"])
         let (store, now) = (bench.gateway.store, Instant.systemClock)
         let device = DeviceDescription(
             address: DeviceAddress(bits: 0xC000_0000_1899, kind: .random), model: nil, serial: nil, name: "Several")
@@ -61,6 +62,14 @@ struct PageTests {
                 ], of: contact)
         }
         try await store.endContact(contact, ContactSummary(isComplete: true, received: values.count))
+        // A watch gives SDNN alone.
+        let variability = VitalValue(
+            kind: .hrv, [.init(.sdnn, Quantity(ExactDecimal(significand: 121), .milliseconds))])
+        try await store.add([
+            ImportedSample(
+                person: "anna", provider: "apple_health_kit", source: "Watch", value: .vital(variability),
+                time: ImportedTime(now, utcOffsetMinutes: 60))
+        ])
         try await browse("kinds", bench.address + "/")
         try await bench.stop()
     }
@@ -73,6 +82,14 @@ struct PageTests {
             // A name that an address has to escape.
             ["anna", "ben + co"].map { StorePerson(clientUserID: $0, timeZone: "Europe/Berlin", shares: []) })
         try await browse("household", bench.address + "/")
+        try await bench.stop()
+    }
+
+    @Test("a current user without a name is shown alone, too")
+    func unnamed() async throws {
+        let bench = try await APIBench(tls: false, captures: ["two-meters"])
+        try await bench.addAnna()
+        try await browse("unnamed", bench.address + "/", "anna")
         try await bench.stop()
     }
 
@@ -120,6 +137,8 @@ struct PageTests {
     func signIn() async throws {
         let bench = try await APIBench(tls: true, captures: Self.everything)
         try await browse("sign-in", bench.address + "/", bench.door.desk.invite(for: .owner, now: Date()).code)
+        let clients = try await bench.door.clients.clients()
+        #expect(clients.count == 1 && clients.allSatisfy { $0.revokedAt != nil }, "whoever signs out is out")
         try await bench.stop()
     }
 

@@ -113,6 +113,25 @@ import Testing
         try await house.stop()
     }
 
+    @Test("somebody without a name is asked for by an empty one, as long as nobody has named them")
+    func unnamed() async throws {
+        let bench = try await APIBench(tls: false, captures: ["two-meters"])
+        try await bench.addAnna()
+        let all = ids(try await bench.send("/api/v1/readings?limit=1000"))
+        let own = try await bench.send("/api/v1/readings?limit=1000&person=")
+        let annas = ids(try await bench.send("/api/v1/readings?limit=1000&person=anna"))
+        #expect(own.status == 200 && annas.count == 1 && Set(ids(own)) == Set(all).subtracting(annas))
+        #expect(ids(own).count == all.count - 1 && all.count > 1)
+        let gateway = try await bench.send("/api/v1/gateway?person=")
+        #expect(gateway.text.contains(#""user":null,"people":[{"id":null,"#), "\(gateway.text)")
+        #expect(try await bench.send("/api/v1/devices?person=").status == 200)
+        let hers = try await bench.token(for: try #require(AccessGrant(.read, person: "anna")))
+        #expect(try await bench.send("/api/v1/readings?person=", token: hers).code == "other_person")
+        _ = try await bench.gateway.store.setCurrentUser("ben", timeZone: "Europe/Berlin")
+        #expect(try await bench.send("/api/v1/readings?person=").code == "no_such_user")
+        try await bench.stop()
+    }
+
     @Test("the ids of a person's events tell nothing of how many others there were, and are no other person's")
     func identifiers() async throws {
         let house = try await Household(1)
@@ -233,6 +252,17 @@ import Testing
         #expect(try await house.get("/api/v1/pairings/" + id, second).status == 404)
         #expect(try await house.get("/api/v1/pairings/" + id, try await house.token(.write, nil)).status == 200)
         _ = try await house.api.send("/api/v1/pairings/" + id, .DELETE, token: first)
+        try await house.stop()
+    }
+
+    @Test("another's meter is not paired where its address is public, either")
+    func publicAddress() async throws {
+        let house = try await Household(2)
+        let meter = DeviceAddress(bits: Household.meter(1).bits, kind: .public)
+        try await house.api.gateway.store.notePairing(of: DeviceDescription(address: meter), as: .paired)
+        let answer = try await house.api.send(
+            "/api/v1/pairings", .POST, token: try await house.token(.write, 0), body: #"{"address":"\#(meter)"}"#)
+        #expect(answer.code == "other_person")
         try await house.stop()
     }
 

@@ -183,6 +183,14 @@ final class APIBench: Sendable {
             .text
     }
 
+    /// Adds another person to the current user, with a reading that she has entered.
+    func addAnna() async throws {
+        try await gateway.store.setPeople([StorePerson(clientUserID: "anna", timeZone: "Europe/Berlin", shares: [])])
+        let anna = try #require(try await gateway.store.user("anna"))
+        let text = EntryText(kind: "glucose", value: "123", unit: "mg/dL", time: "2026-11-20T11:00:00Z")
+        _ = try await EntryDesk(gateway).add(text, of: anna) { _ in }
+    }
+
     /// - Parameter isKept: whether the state directory stays, for another bench.
     func stop(keeping isKept: Bool = false) async throws {
         try await client.shutdown()
