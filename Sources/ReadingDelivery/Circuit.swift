@@ -116,6 +116,7 @@ struct Circuit {
     ) -> Bool {
         if failure.scope != .destination, let target {
             targets[target] = Failure(failure, after: targets[target], at: now, backoff)
+            if failure.isOfTargetAlone { return true }
             inRow.insert(target)
             guard inRow.count >= Self.tolerance else { return true }
         }

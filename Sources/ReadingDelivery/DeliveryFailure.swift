@@ -38,6 +38,9 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
     public var namesReading = false
     /// Whether the destination may have what was sent, although it has not said so: its answer was lost.
     public var mayHaveArrived = false
+    /// Whether it says nothing of other targets, however many of them fail in the same way: a kind of readings lacks a permission
+    /// or a place that others do not need.
+    public var isOfTargetAlone = false
     /// How long the destination asks to wait.
     public var retryAfter: Duration?
 

@@ -196,3 +196,14 @@ struct WebClient: Sendable, CustomReflectable {
         return oneLine(String(place)) ?? "another address"
     }
 }
+
+extension DeliveryFailure {
+    /// The failure as one of taking readings back where that goes to other paths than writing them, which a proxy may leave out or
+    /// send elsewhere: what answers there says nothing of writing.
+    var elsewhere: DeliveryFailure {
+        guard scope == .items || ["not_found", "not_json", "redirected"].contains(code) else { return self }
+        var failure = self
+        failure.scope = .target
+        return failure
+    }
+}

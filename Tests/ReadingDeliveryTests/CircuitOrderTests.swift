@@ -21,4 +21,19 @@ struct CircuitOrderTests {
         circuit.keep(only: [target("b")])
         #expect(circuit.next == nil)
     }
+
+    @Test("targets that fail for want of what others do not need are no sign that the server fails")
+    func alone() {
+        var circuit = Circuit()
+        var failure = DeliveryFailure(.target, code: "forbidden", message: "no notes", needsPerson: true)
+        failure.isOfTargetAlone = true
+        for number in 0..<(2 * Circuit.tolerance) {
+            let target = DeliveryTarget(
+                user: UserKey(rawValue: 1), resource: .bloodPressure, provider: "cuff \(number)")
+            let isNew = circuit.failed(target, failure, at: .zero, Backoff(jitter: { 1 }))
+            #expect(isNew)
+            #expect(circuit.isWaiting(target, at: .zero))
+        }
+        #expect(circuit.server == nil)
+    }
 }

@@ -349,6 +349,27 @@ struct OwnCSVTests {
     }
 
     @Test(
+        "true and false are read in the capitals, and in the language, that a spreadsheet writes them in",
+        arguments: [("TRUE", "FALSE"), ("WAHR", "FALSCH"), ("VRAI", "FAUX"), ("VERDADERO", "FALSO")])
+    func truthValues(yes: String, no: String) throws {
+        let row = "\(Self.id),weight,2026-11-20T06:30:00Z,corrected,,,imported,,manual,,,,,,,,,,,,,,70.5,kg"
+        func reader(_ entered: String, _ leftOut: String) throws -> any ImportReader {
+            let text = Self.header + ",entered,left_out\n" + row + ",\(entered),\(leftOut)\n"
+            return try ImportFile(octets: Array(text.utf8), format: .csv)
+                .reader(ImportRules(person: "white_bear", zones: []))
+        }
+        for (entered, leftOut) in [("true", ""), ("false", "true"), ("false", "false")] {
+            let words = ["true": yes, "false": no]
+            let (plain, changed) = (
+                try reader(entered, leftOut), try reader(words[entered] ?? "", words[leftOut] ?? "")
+            )
+            guard case .sample(let sample)? = try plain.next() else { throw Unexpected() }
+            #expect(try changed.next() == ImportItem.sample(sample))
+            #expect(changed.omission == plain.omission && sample.isEntered == (entered == "true"))
+        }
+    }
+
+    @Test(
         "a row is read whose last cells are empty and were left out by a spreadsheet; one that was cut is not",
         arguments: ["\n", "\r\n", "\r"])
     func shortRows(_ end: String) throws {

@@ -470,6 +470,22 @@ struct InfluxDBTests {
         }
     }
 
+    @Test("a proxy that lets nothing but writing through keeps no reading waiting for what is to be taken back")
+    func onlyWriting() async throws {
+        try await Self.with({ request in
+            request.path.contains("/query")
+                ? .other(404, "<html><h1>404 Not Found</h1>nginx</html>", type: "text/html") : Self.stored
+        }) { worker, fixture, _ in
+            try await fixture.read(3)
+            #expect(await worker.syncOnce().delivered == 3)
+            try await fixture.read(1, from: 3, isFailed: true)
+            try await fixture.read(2, from: 9)
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 2 && report.retracted == 0 && report.failure?.code == "not_json", "\(report)")
+            #expect(try await fixture.store.retractionCount(at: worker.place()) == 1)
+        }
+    }
+
     @Test("the test sends no line, and takes the answer that there is none for a proof")
     func test() async throws {
         try await ScriptedServer.with({ request in

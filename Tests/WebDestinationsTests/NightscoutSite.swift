@@ -27,6 +27,10 @@ final class NightscoutSite: Sendable {
         var bodyLimit = 50 << 20
         /// What a request costs for each failure of its address before it.
         var delay = Duration.milliseconds(1)
+        /// Whether everybody may read (`AUTH_DEFAULT_ROLES`). Only then is a token with few permissions `OK` to `verifyauth`.
+        var isReadable = true
+        /// Whether notes have a place (the plugin `careportal`).
+        var takesNotes = true
         /// It was reached without TLS and does not allow that.
         var redirects = false
         /// It is Nocturne: 201, fewer documents than were sent, and no field that it does not know.
@@ -102,11 +106,15 @@ final class NightscoutSite: Sendable {
         if path == "verifyauth" {
             let isKnown = permissions != nil
             if !isKnown { state.failures += 1 }
+            let canRead = isKnown && (state.options.isReadable || permissions?.contains("*") == true)
+            // The secret is no subject's.
+            let isSubject = state.options.tokens[request.headers["api-secret"] ?? query["token"] ?? ""] != nil
             return .json(
                 200,
                 """
-                {"status":200,"message":{"canRead":\(isKnown),"canWrite":\(permissions?.contains("*") == true),\
-                "isAdmin":false,"message":"\(isKnown ? "OK" : "UNAUTHORIZED")","rolefound":"FOUND","permissions":"ROLE"}}
+                {"status":200,"message":{"canRead":\(canRead),"canWrite":\(permissions?.contains("*") == true),\
+                "isAdmin":false,"message":"\(canRead ? "OK" : "UNAUTHORIZED")",\
+                "rolefound":"\(isSubject ? "FOUND" : "NOTFOUND")","permissions":"ROLE"}}
                 """)
         }
         let parts = path.split(separator: "/").map(String.init)
@@ -136,6 +144,7 @@ final class NightscoutSite: Sendable {
             let before = state.treatments.count
             state.treatments.removeAll { $0["_id"]?.text == parts[1] }
             return .json(200, #"{"n":\#(before - state.treatments.count),"ok":1}"#)
+        case ("POST", "treatments") where !state.options.takesNotes: return Self.page
         case ("POST", _): return post(request, collection, isPreview: parts.last == "preview", &state)
         default: return Self.page
         }

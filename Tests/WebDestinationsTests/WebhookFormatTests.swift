@@ -173,6 +173,31 @@ struct WebhookFormatTests {
         }
     }
 
+    @Test("ROOK: a receiver that has one document of a reading already, and answers 409, gets the other")
+    func conflict() async throws {
+        let attempts = Mutex(0)
+        let script: ScriptedServer.Script = { request in
+            guard request.text.contains(#""blood_pressure_event""#) else { return Self.taken }
+            return attempts.withLock { count -> ScriptedAnswer in
+                count += 1
+                return count == 1 ? .cut : .json(409, "{}")
+            }
+        }
+        try await Self.with(.rook, script) { worker, fixture, server in
+            let text = EntryText(
+                kind: "blood_pressure", value: "120/80", unit: "mmHg", pulse: "62",
+                time: Instant(seconds: Fixture.start).description)
+            let zone = try #require(ZoneRules.named("UTC"))
+            let entry = try ManualEntry(
+                text, person: Self.rookUser, zones: [(Instant(microseconds: .min), zone)], now: .systemClock)
+            try await fixture.store.enter(entry)
+            #expect(await worker.syncOnce().failure?.code == "no_connection")
+            _ = await worker.syncOnce()
+            let structures = server.requests.map { $0.json["data_structure"] as? String }
+            #expect(structures == ["blood_pressure_event", "blood_pressure_event", "heart_rate_event"])
+        }
+    }
+
     @Test("ROOK: a correction has the second of what it corrects, and a higher version")
     func correctedVersions() async throws {
         try await Self.with(.rook) { worker, fixture, server in

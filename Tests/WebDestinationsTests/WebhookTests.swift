@@ -353,6 +353,24 @@ struct WebhookTests {
         }
     }
 
+    @Test("a receiver that answers 409 to a repeat, whose first answer was lost, keeps nothing behind it waiting")
+    func repeatRefused() async throws {
+        let known = Mutex<Set<String>>([])
+        let script: ScriptedServer.Script = { request in
+            let id = request.headers["webhook-id"] ?? ""
+            let (isNew, count) = known.withLock { known in (known.insert(id).inserted, known.count) }
+            guard isNew else { return .json(409, #"{"error":"a duplicate"}"#) }
+            return count == 1 ? .cut : Self.taken
+        }
+        try await Self.with(script) { worker, fixture, server in
+            try await fixture.read(4)
+            #expect(await worker.syncOnce().failure?.code == "no_connection")
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 3 && report.refused == 1 && report.failure == nil, "\(report)")
+            #expect(try await fixture.store.refused(at: worker.place()).first?.serverSaid == "a duplicate")
+        }
+    }
+
     @Test("an answer of 2xx counts, however long its body is")
     func longAnswer() async throws {
         let body = String(repeating: "x", count: 3 << 20)

@@ -136,7 +136,14 @@ public final class OwnCSVReader: ImportReader {
             return text
         }
 
-        func isTrue(_ name: String) throws(ImportRefusal) -> Bool { try word(name, of: ["true", "false"]) == "true" }
+        /// Spreadsheets take the word for a truth value, and write it in capitals, in the language that they are in.
+        func isTrue(_ name: String) throws(ImportRefusal) -> Bool {
+            switch self[name]?.lowercased() {
+            case "true", "wahr", "vrai", "verdadero": return true
+            case "false", "falsch", "faux", "falso", nil: return false
+            default: throw refusal(name, "one of true, false")
+            }
+        }
 
         func instant(_ name: String) throws(ImportRefusal) -> Instant? {
             guard let text = self[name] else { return nil }

@@ -123,8 +123,7 @@ extension FHIRDestination {
             failure.message +=
                 "; taking readings back needs the permission to search for Observations and to update them"
         }
-        if failure.scope == .items || failure.code == "not_found" { failure.scope = .target }
-        return failure
+        return failure.elsewhere
     }
 }
 

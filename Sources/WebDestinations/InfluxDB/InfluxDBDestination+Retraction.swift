@@ -246,7 +246,7 @@ extension InfluxDBDestination {
         guard answer.isGood else { throw retractionFailure(client.failure(of: answer, request.route)) }
         guard let results = answer.json?["results"]?.elements else {
             throw DeliveryFailure(
-                .destination, code: "not_json", message: "\(request.route): the answer is not JSON with results",
+                .target, code: "not_json", message: "\(request.route): the answer is not JSON with results",
                 serverSaid: client.said(answer))
         }
         if let words = results.lazy.compactMap({ $0["error"]?.text }).first {
@@ -417,8 +417,7 @@ extension InfluxDBDestination {
             failure.message += "; taking readings back needs the permission to read and to delete"
         }
         // Without the permission to read, InfluxDB 2 finds no such bucket.
-        if failure.scope == .items || failure.code == "not_found" { failure.scope = .target }
-        return failure
+        return failure.elsewhere
     }
 }
 

@@ -18,9 +18,10 @@ extension NightscoutDestination {
                 outcomes[item.key] =
                     item.kind == .bloodPressure ? try await removeNote(item) : try await removeEntry(item)
             } catch {
+                let failure = item.kind == .bloodPressure ? Self.aboutNotes(error) : error
                 // What was deleted is noted first; the rest is asked for again.
-                guard outcomes.isEmpty || error.isCancellation else { return outcomes }
-                throw error
+                guard outcomes.isEmpty || failure.isCancellation else { return outcomes }
+                throw failure
             }
         }
         return outcomes

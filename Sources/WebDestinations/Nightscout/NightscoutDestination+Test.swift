@@ -4,7 +4,8 @@ import OutgoingHTTP
 import ReadingDelivery
 
 extension NightscoutDestination {
-    /// Asks whom the site takes the credentials for, and lets it check an upload that it does not store.
+    /// Asks whom the site takes the credentials for, and lets it check an upload that it does not store. Whether notes may be
+    /// created is asked by uploading none.
     public func test() async -> [Finding] {
         let client = client.impatient
         var findings = WebFindings(client.server)
@@ -24,8 +25,10 @@ extension NightscoutDestination {
                 let mend = verified.isPage ? "set `url` to the site's address, without a path of its API" : nil
                 return findings.failed(client.failure(of: verified, "GET /api/v1/verifyauth"), mend: mend)
             }
-            // Refused credentials are answered with 200 too.
-            guard (json["message"] ?? json)["message"]?.text == "OK" else {
+            // Refused credentials are answered with 200 too. `OK` means that everything may be read: a token that is known, but
+            // permits a few things alone, is `UNAUTHORIZED` where the site's own default role may not read.
+            let answer = json["message"] ?? json
+            guard answer["message"]?.text == "OK" || answer["rolefound"]?.text == "FOUND" else {
                 return findings.failed(
                     DeliveryFailure(
                         .destination, code: "authentication_failed",
@@ -48,7 +51,19 @@ extension NightscoutDestination {
                     mend: "give the token's role the permission api:entries:create")
             default: findings.unproven[.permission] = "the site cannot check an upload without storing it"
             }
-            return findings.all()
+            guard deliversBloodPressure else { return findings.all() }
+            let notes = try await ask(.POST, "api/v1/treatments", body: "[]")
+            guard !notes.isGood || notes.isPage else { return findings.all() }
+            let failure = Self.aboutNotes(client.failure(of: notes, "POST /api/v1/treatments"))
+            guard failure.scope == .target, [401, 403, 404].contains(notes.status) else {
+                findings.unproven[.permission] = "the site does not say whether notes may be created"
+                return findings.all()
+            }
+            let mend =
+                failure.needsPerson
+                ? "give the token's role these permissions" : "have the site's owner enable the plugin careportal"
+            return findings.failed(
+                failure, at: .permission, mend: mend + ", or set `blood_pressure_notes: false`")
         } catch {
             return findings.failed(error)
         }

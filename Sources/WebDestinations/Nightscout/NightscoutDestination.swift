@@ -20,6 +20,7 @@ import Synchronization
 /// | 2xx with JSON | none, however many documents it repeats |
 /// | 401, 403 | the destination's; needs a person. Each costs the next five seconds, and tells the site's owner |
 /// | 404 or anything else with a page | the destination's: `url` names another place |
+/// | any of these, to notes | the target's: the site may permit entries alone |
 /// | 307 and other redirects | the destination's |
 /// | 413 | too large |
 /// | 500 | the target's |
@@ -64,7 +65,7 @@ public struct NightscoutDestination: Destination {
     let client: WebClient
     let store: ReadingStore
     private let credential: Credential
-    private let deliversBloodPressure: Bool
+    let deliversBloodPressure: Bool
     private let isPersonChosen: Bool
     private let batteries = Batteries()
 
@@ -134,7 +135,11 @@ public struct NightscoutDestination: Destination {
         guard !notes.isEmpty || !entries.entries.isEmpty else { return outcomes }
         CrashPoint.reach("nightscout.before")
         if isNotes {
-            try await upload(.array(notes), to: "treatments")
+            do throws(DeliveryFailure) {
+                try await upload(.array(notes), to: "treatments")
+            } catch {
+                throw Self.aboutNotes(error)
+            }
         } else {
             try await upload(entries.array, to: "entries")
         }
@@ -143,6 +148,23 @@ public struct NightscoutDestination: Destination {
         // Asking for devices counts their readings: once a backlog is enough.
         if part.isLast { await uploadBatteries() }
         return outcomes
+    }
+
+    /// The failure of a request about notes, which says nothing of entries: a site answers a missing permission as it does wrong
+    /// credentials, and has no place for notes at all without its plugin `careportal`.
+    static func aboutNotes(_ failure: DeliveryFailure) -> DeliveryFailure {
+        guard ["authentication_failed", "forbidden", "not_found", "not_json"].contains(failure.code),
+            failure.scope == .destination
+        else { return failure }
+        var failure = failure
+        (failure.scope, failure.isOfTargetAlone) = (.target, true)
+        if failure.needsPerson {
+            failure.code = "forbidden"
+            failure.message += "; notes need the permissions api:treatments:read and api:treatments:create"
+        } else {
+            failure.message += "; or the site is without its plugin careportal, which notes need"
+        }
+        return failure
     }
 
     private static func words(_ omission: FormatOmission) -> String {

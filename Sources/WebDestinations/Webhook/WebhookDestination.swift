@@ -24,7 +24,7 @@ import ReadingStore
 /// | 3xx | the destination's: redirects are not followed |
 /// | 401, 403 | the destination's; needs a person |
 /// | 429, 502, 504 | the destination's, not before `Retry-After`, or five minutes |
-/// | 400, 422 | the reading's, if others are taken; with whole days the target's |
+/// | 400, 409, 422 | the reading's, if others are taken; with whole days the target's |
 /// | anything else | the target's |
 public struct WebhookDestination: Destination {
     /// The destination's name in the settings.
@@ -142,12 +142,20 @@ public struct WebhookDestination: Destination {
         } catch {
             return .refused("not sent: \(error)")
         }
+        var repeated: DeliveryFailure?
         do throws(DeliveryFailure) {
-            for message in messages { try await post(message) }
-            return .delivered
+            for message in messages {
+                do throws(DeliveryFailure) {
+                    try await post(message)
+                } catch  where error.code == Self.conflict {
+                    // The receiver may have one of ROOK's documents of a reading, and lack the others.
+                    repeated = error
+                }
+            }
         } catch {
             return .failed(error)
         }
+        return repeated.map(Outcome.Result.failed) ?? .delivered
     }
 
     /// What is posted of a reading.
@@ -206,6 +214,9 @@ public struct WebhookDestination: Destination {
         return outcomes
     }
 
+    /// The code of what the receiver says it has already.
+    private static let conflict = "conflict"
+
     private func gatewayID() async throws(DeliveryFailure) -> String {
         do { return try await store.gatewayID() } catch { throw DeliveryFailure(error) }
     }
@@ -228,6 +239,10 @@ public struct WebhookDestination: Destination {
                     "\(request.route): the receiver says that it is gone for good (status 410), so delivery is switched off; "
                     + "`healthrelay destination enable \(name)` switches it on again",
                 serverSaid: failure.serverSaid, needsPerson: true)
+        case 409 where !answer.isPage:
+            // Many receivers answer so to what they have already, such as a repeat of an event whose answer was lost. It is about
+            // the one event, which would otherwise keep all behind it waiting for ever.
+            (failure.scope, failure.code) = (.items, Self.conflict)
         case 429, 502, 504:
             failure.scope = .destination
             failure.retryAfter = failure.retryAfter ?? .seconds(300)
