@@ -131,7 +131,8 @@ struct ReplayPlan: Sendable {
                 var table = entry.conversation.table
                 // A host that keeps a table may still ask for a part of it, and a capture may begin within a discovery.
                 let named = entry.conversation.namedByRead
-                let valued = entry.counts.map(\.handle).filter { named[$0] == nil }
+                // What was read counts, too: without its clock a meter's times would be taken to be right.
+                let valued = (entry.counts.map(\.handle) + entry.conversation.reads.keys).filter { named[$0] == nil }
                 if table.isEmpty || !table.names(valued) {
                     for other in fileDonors.tables(of: peer, at: entry.start)
                         + allDonors.tables(of: peer, at: entry.start)

@@ -107,6 +107,26 @@ extension ReplayTests {
         }
     }
 
+    @Test("a connection that discovered what sent its values, and not the clock that was read, takes that from another")
+    func undiscoveredClock() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverPressure()
+        builder.exchange([0x08, 25, 0, 27, 0, 3, 0x28], [0x09, 7, 26, 0, 2, 27, 0, 0x2B, 0x2A])
+        builder.notify([1])
+        builder.disconnect()
+        builder.connect()
+        builder.discoverPressure()
+        builder.exchange([0x0A, 27, 0], [0x0B, 0xEA, 7, 7, 29, 9, 30, 0, 3, 0, 0])
+        builder.notify([2])
+        builder.disconnect()
+        try await replay(builder.btsnoop()) { central in
+            let lines = await transcript(central)
+            #expect(lines.count { $0.hasPrefix("read 2a2b ea07071d091e00030000") } == 1, "\(lines)")
+            #expect(lines.count { $0.hasPrefix("value 2a35") } == 2, "\(lines)")
+        }
+    }
+
     @Test("connections are offered as they began, whatever the order of the files")
     func order() async throws {
         var (first, second) = (Builder(), Builder())

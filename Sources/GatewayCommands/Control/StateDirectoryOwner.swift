@@ -39,7 +39,9 @@ extension StateDirectory {
         guard marks.allSatisfy({ lookupError(at: $0) == 0 }) else { return nil }
         return Problem(
             "not_running", .unavailable, "the gateway's service is enabled and does not answer, so nothing was done",
-            hint: "`systemctl status healthrelay` says why; to use another store, name it with --state-dir")
+            hint:
+                "`systemctl status healthrelay` says why; name the store with --state-dir to use it meanwhile, or another"
+        )
     }
 
     /// Refuses what has to open the store itself where a gateway owns it, or where it is that of a service which does not
