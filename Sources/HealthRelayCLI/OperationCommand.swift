@@ -3,7 +3,6 @@ import GatewayCommands
 import GatewaySettings
 import HealthReadings
 import Logging
-import ReadingStore
 
 /// Runs what a command asks: in the gateway that owns the store where one answers, else in this process.
 enum OperationCommand {
@@ -25,29 +24,15 @@ enum OperationCommand {
     ) async throws {
         let stateDir = global.stateDir
         try await Interruption.endingBySignal(isEndless: request.operation.isEndless) {
-            // A gateway that is starting holds the store before it listens, and another command holds it for a moment.
-            let end = ContinuousClock.now + .seconds(3)
-            while true {
-                if let owner = try StateDirectory.owner(flag: stateDir) {
-                    return try await owner.run(request, output: output)
-                }
-                let absence = StateDirectory.absentService(flag: stateDir)
-                if absence != nil, ContinuousClock.now < end {
-                    // One that starts anew is away for a moment.
-                    try await Task.sleep(for: .milliseconds(50))
-                    continue
-                }
-                let state = StateDirectory(flag: stateDir)
-                if case .doctor = request.operation {
-                    return try await GatewayCommands.Doctor.examine(
-                        settings, state: state, absence: absence, json: request.json, output: output)
-                }
-                if let absence { throw absence }
-                do {
-                    return try await runHere(request, settings, state, output)
-                } catch StoreError.locked where ContinuousClock.now < end {
-                    try await Task.sleep(for: .milliseconds(50))
-                }
+            try await StoreWork.run(at: stateDir) { owner in
+                try await owner.run(request, output: output)
+            } here: { state in
+                try await runHere(request, settings, state, output)
+            } absent: { absence in
+                guard case .doctor = request.operation else { throw absence }
+                try await GatewayCommands.Doctor.examine(
+                    settings, state: StateDirectory(flag: stateDir), absence: absence, json: request.json,
+                    output: output)
             }
         }
     }
@@ -55,6 +40,9 @@ enum OperationCommand {
     private static func runHere(
         _ request: OperationRequest, _ settings: Settings, _ state: StateDirectory, _ output: any OperationOutput
     ) async throws {
+        if case .doctor = request.operation {
+            return try await GatewayCommands.Doctor.examine(settings, state: state, json: request.json, output: output)
+        }
         let gateway = try await output.following { try await Gateway.open(settings, state: state, progress: $0) }
         do {
             try await gateway.run(request, output: output)

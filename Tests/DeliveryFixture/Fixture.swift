@@ -12,7 +12,7 @@ package struct TestDecoder: FrameDecoding {
 
     package static func frame(
         _ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int, slot: UInt8? = nil,
-        isFailed: Bool = false, isMended: Bool = false, isContinuous: Bool = false
+        isFailed: Bool = false, isCorrected: Bool = false, isContinuous: Bool = false
     ) -> Frame {
         let codes: [ReadingKind: UInt8] = [
             .glucose: 1, .bloodPressure: 2, .heartRate: 3, .hrv: 4, .spo2: 5, .temperature: 6, .weight: 7,
@@ -26,7 +26,7 @@ package struct TestDecoder: FrameDecoding {
         }
         if let slot { payload.append(slot) }
         if isFailed { payload[0] |= 0x80 }
-        if isMended { payload[0] |= 0x40 }
+        if isCorrected { payload[0] |= 0x40 }
         if isContinuous { payload[0] |= 0x20 }
         return Frame(
             format: FrameFormat(rawValue: 0x1_0000), payload: payload, receivedAt: Instant(seconds: seconds + 60),
@@ -179,7 +179,7 @@ package struct Fixture: Sendable {
     package func read(
         _ count: Int, from first: Int = 1, kind: ReadingKind = .glucose, device: UInt64 = 1,
         provider: String = "accuchek_ble", metAt: Int64 = start + 90_000_000, slot: UInt8? = nil,
-        isFailed: Bool = false, isMended: Bool = false, isContinuous: Bool = false, model: String? = nil,
+        isFailed: Bool = false, isCorrected: Bool = false, isContinuous: Bool = false, model: String? = nil,
         battery: UInt8? = nil, value: (Int) -> Int64 = { Int64(80 + $0 % 100) }
     ) async throws {
         let description = DeviceDescription(
@@ -190,7 +190,7 @@ package struct Fixture: Sendable {
             TestDecoder.frame(
                 kind, number: first + index, seconds: Self.start + Int64(first + index) * 60,
                 value: value(first + index),
-                ordinal: index, slot: slot, isFailed: isFailed, isMended: isMended, isContinuous: isContinuous)
+                ordinal: index, slot: slot, isFailed: isFailed, isCorrected: isCorrected, isContinuous: isContinuous)
         }
         _ = try await store.append(frames, of: contact)
         try await store.endContact(contact, ContactSummary(isComplete: true, received: count))

@@ -181,30 +181,19 @@ import Testing
 
     @Test("a thermometer that sends for as long as it is worn is left after five minutes, in good order")
     func worn() async throws {
-        let clock = bench.clock
-        let thermometer = try await bench.meter(paired: .proven) {
-            $0.glucose = nil
-            $0.name = "Thermometer"
-            $0.more = [(0x2A1C, 0x1809)]
-            $0.isWorn = { clock.advance(by: .seconds(1)) }
-        }
+        let thermometer = try await bench.wornThermometer()
         let summary = try await read()
         #expect(summary.isComplete && (295...306).contains(summary.received))
         #expect(told.events.last == .ended(summary) && bench.store.summaries == [summary])
         #expect(thermometer.log.events.suffix(2) == [.stop(0x2A1C), .disconnect])
-        #expect(clock.now.offset < .seconds(310))
+        #expect(bench.clock.now.offset < .seconds(310))
     }
 
     @Test("a device that sends is left for others after a minute: what it has stored has come by then")
     func wanted() async throws {
         let (clock, waits) = (bench.clock, Told<Bool>())
-        let thermometer = try await bench.meter(paired: .proven) {
-            $0.glucose = nil
-            $0.name = "Thermometer"
-            $0.more = [(0x2A1C, 0x1809)]
-            // No time passes before somebody waits for it.
-            $0.isWorn = { if !waits.events.isEmpty { clock.advance(by: .seconds(1)) } }
-        }
+        // No time passes before somebody waits for it.
+        let thermometer = try await bench.wornThermometer { !waits.events.isEmpty }
         let reading = Task { try await bench.manager.read(.device(1)) { _ in } }
         try await eventually("it is being read") { thermometer.log.events.contains(.start(0x2A1C)) }
         let other = Task { try await bench.manager.turns.inTurn(.device(1)) {} }

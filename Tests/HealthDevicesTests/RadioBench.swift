@@ -32,6 +32,19 @@ struct RadioBench {
         return try await add(behaviour, paired, script, identity, adjust)
     }
 
+    /// A thermometer that is paired, and sends a value each second for as long as it is worn.
+    ///
+    /// - Parameter timePasses: whether the clock goes on by that second.
+    func wornThermometer(timePasses: @escaping @Sendable () -> Bool = { true }) async throws -> EmulatedDevice {
+        let clock = clock
+        return try await meter(paired: .proven) {
+            $0.glucose = nil
+            $0.name = "Thermometer"
+            $0.more = [(0x2A1C, 0x1809)]
+            $0.isWorn = { if timePasses() { clock.advance(by: .seconds(1)) } }
+        }
+    }
+
     /// A cuff.
     @discardableResult func cuff(
         _ number: UInt64 = 1, records: [[UInt8]] = [pressureRecord(1), pressureRecord(2)],

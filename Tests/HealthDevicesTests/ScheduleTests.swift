@@ -275,13 +275,7 @@ import Testing
 
     @Test("a thermometer that is worn is let go by those who read it on request, and by all for one who unpairs it")
     func requestOfWorn() async throws {
-        let clock = bench.clock
-        let thermometer = try await bench.meter(paired: .proven) {
-            $0.glucose = nil
-            $0.name = "Thermometer"
-            $0.more = [(0x2A1C, 0x1809)]
-            $0.isWorn = { clock.advance(by: .seconds(1)) }
-        }
+        let thermometer = try await bench.wornThermometer()
         try await running {
             try await eventually("it is being read") { thermometer.log.events.contains(.start(0x2A1C)) }
             let joined = try await bench.manager.read(.device(1)) { _ in }

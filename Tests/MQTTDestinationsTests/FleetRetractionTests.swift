@@ -41,7 +41,7 @@ struct FleetRetractionTests {
             let key = try await fixture.fleetKey()
             func exclude(_ number: Int, isAgain: Bool = false) async throws {
                 // The meter sends another frame the second time: one that is known changes nothing.
-                try await fixture.read(1, from: number, isFailed: true, isMended: isAgain)
+                try await fixture.read(1, from: number, isFailed: true, isCorrected: isAgain)
                 worker.wake()
                 try await until {
                     worker.wake()
@@ -55,7 +55,7 @@ struct FleetRetractionTests {
             // What comes behind the late receipt shows that it was taken.
             try await centre.send(try #require(TestCentre.storesAll(late)))
             try await fixture.read(1, from: 10)
-            if !isOther { try await fixture.read(1, isMended: true) }
+            if !isOther { try await fixture.read(1, isCorrected: true) }
             worker.wake()
             try await until { try await fixture.count("delivered") == (isOther ? 3 : 4) }
             // The store gives the retraction the number of the first one.

@@ -314,7 +314,7 @@ struct FleetTests {
             let batch = try #require(centre.batches.last { !$0.retracted.isEmpty })
             #expect(batch.retracted.count == 1 && batch.retracted[0].revision == batch.number)
             // It counts again: the centre gets it under a higher revision.
-            try await fixture.read(1, isMended: true)
+            try await fixture.read(1, isCorrected: true)
             worker.wake()
             try await until { centre.stored.count == 3 }
             running.cancel()

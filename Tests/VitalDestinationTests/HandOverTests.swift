@@ -164,7 +164,7 @@ struct HandOverTests {
             try await fixture.read(2)
             #expect(await worker.syncOnce().handedOver == 2)
             try await fixture.read(1, from: 2, isFailed: true)
-            try await fixture.read(1, from: 2, isMended: true)
+            try await fixture.read(1, from: 2, isCorrected: true)
             try await worker.take(Acknowledgement(courier.parts[0]))
             #expect(try await Self.states(fixture) == [.waiting, .delivered])
             #expect(await worker.syncOnce().handedOver == 1)

@@ -55,7 +55,7 @@ struct RetractionTests {
             #expect(await file.syncOnce() == SyncReport())
             #expect(await fixture.lines(at: path).syncOnce() == SyncReport())
             // It counts again: each has it again.
-            try await fixture.read(1, from: 2, isMended: true)
+            try await fixture.read(1, from: 2, isCorrected: true)
             #expect(await file.syncOnce().delivered == 1)
             #expect(await vital.syncOnce().delivered == 1)
             #expect(try Self.kept(path) == ids)
@@ -299,7 +299,7 @@ struct RetractionTests {
             let place = try await file.place()
             try await fixture.read(1, from: 2, isFailed: true)
             #expect(try await fixture.store.retractionCount(at: place) == 1)
-            try await fixture.read(1, from: 2, isMended: true)
+            try await fixture.read(1, from: 2, isCorrected: true)
             #expect(try await fixture.store.retractionCount(at: place) == 0)
             let report = await file.syncOnce()
             #expect(report.retracted == 0 && report.delivered == 1)
@@ -479,7 +479,7 @@ struct RetractionTests {
                 )
             }
             #expect(await file.syncOnce().retracted == 1)
-            try await fixture.read(1, from: 2, isMended: true)
+            try await fixture.read(1, from: 2, isCorrected: true)
             #expect(await file.syncOnce().delivered == 1)
             for reading in [former, nil] {
                 try await store.write(.setting) { db in

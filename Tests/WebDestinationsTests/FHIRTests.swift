@@ -381,7 +381,7 @@ struct FHIRTests {
             #expect(withdrawn.resource["subject"] != nil && withdrawn.resource["device"] != nil)
             #expect(fhir.observations.count == 5 && fhir.shown.count { $0.hasPrefix("final") } == 4)
             // It counts again: it comes back.
-            try await fixture.read(1, from: 3, isMended: true)
+            try await fixture.read(1, from: 3, isCorrected: true)
             #expect(await worker.syncOnce().delivered == 1)
             #expect(fhir.shown.contains("amended 2023-11-14T22:16:20+01:00 83"))
             // The server has lost another: there is nothing to take back.

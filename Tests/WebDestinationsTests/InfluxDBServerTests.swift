@@ -239,7 +239,7 @@ struct InfluxDBServerTests {
                 let left = try await database.query("SELECT reading_id FROM glucose WHERE time = \(third)ms")
                 #expect(left["results"]?.elements.first?["series"]?.elements.first?["values"]?.elements.count == 1)
                 // It counts again.
-                try await fixture.read(1, from: 3, isMended: true)
+                try await fixture.read(1, from: 3, isCorrected: true)
                 #expect(await worker.syncOnce().delivered == 1)
                 #expect(try await database.count("glucose") == 10)
             }

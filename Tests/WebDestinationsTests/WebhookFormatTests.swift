@@ -340,7 +340,7 @@ struct WebhookFormatTests {
             #expect(await worker.syncOnce().retracted == 1)
             #expect(server.requests.last?.glucose == [81, 83, 84] && server.requests.last?.date == "2023-11-14")
             // It counts again.
-            try await fixture.read(1, from: 2, isMended: true)
+            try await fixture.read(1, from: 2, isCorrected: true)
             #expect(await worker.syncOnce().delivered == 1)
             #expect(server.requests.last?.glucose == [81, 82, 83, 84])
             let order = server.requests.compactMap(\.ordering)
@@ -452,7 +452,7 @@ struct WebhookFormatTests {
             #expect(try await fixture.store.verify().isEmpty)
             // What counts again and is delivered is there, and no longer counts so.
             isFaulty.withLock { $0 = false }
-            try await fixture.read(3, isMended: true)
+            try await fixture.read(3, isCorrected: true)
             #expect(await worker.syncOnce().delivered == 3)
             #expect(try await fixture.store.leftBehind(at: place) == 0)
         }

@@ -168,7 +168,7 @@ struct WebhookTests {
             let gone = try #require(server.requests.last)
             #expect(gone.text.contains(#""type":"glucose.retracted""#) && gone.text.contains(#""retracted":true"#))
             // The receiver has it no more.
-            try await fixture.read(1, isMended: true)
+            try await fixture.read(1, isCorrected: true)
             #expect(await worker.syncOnce().delivered == 1)
             #expect(server.requests.last?.text.contains(#""type":"glucose.created""#) == true)
             let ids = server.requests.dropFirst(3).compactMap { $0.headers["webhook-id"] }

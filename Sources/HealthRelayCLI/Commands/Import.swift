@@ -57,28 +57,15 @@ struct Import: AsyncParsableCommand {
             return try await Interruption.endingBySignal { try await Self.run(run, into: sink, output, global.json) }
         }
         try await Interruption.endingBySignal {
-            // A gateway that is starting holds the store before it listens, and another command holds it for a moment.
-            let end = ContinuousClock.now + .seconds(3)
-            while true {
-                if let owner = try StateDirectory.owner(flag: global.stateDir) {
-                    return try await Self.run(run, into: ControlSink(owner), output, global.json)
+            try await StoreWork.run(at: global.stateDir) { owner in
+                try await Self.run(run, into: ControlSink(owner), output, global.json)
+            } here: { state in
+                let gateway = try await Gateway.open(settings, state: state)
+                let result = await Result {
+                    try await Self.run(run, into: GatewaySink(gateway), output, global.json)
                 }
-                if let absence = StateDirectory.absentService(flag: global.stateDir) {
-                    // One that starts anew is away for a moment.
-                    guard ContinuousClock.now < end else { throw absence }
-                    try await Task.sleep(for: .milliseconds(50))
-                    continue
-                }
-                do {
-                    let gateway = try await Gateway.open(settings, state: StateDirectory(flag: global.stateDir))
-                    let result = await Result {
-                        try await Self.run(run, into: GatewaySink(gateway), output, global.json)
-                    }
-                    if case .failure = result { try? await gateway.close() } else { try await gateway.close() }
-                    return try result.get()
-                } catch StoreError.locked where ContinuousClock.now < end {
-                    try await Task.sleep(for: .milliseconds(50))
-                }
+                if case .failure = result { try? await gateway.close() } else { try await gateway.close() }
+                return try result.get()
             }
         }
     }

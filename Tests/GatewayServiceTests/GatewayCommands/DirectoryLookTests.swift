@@ -6,8 +6,38 @@ import Testing
 @testable import GatewayCommands
 
 @Suite("Looks at a directory on a network") struct DirectoryLookTests {
-    private final class Count: Sendable {
-        let value = Mutex(0)
+    /// A directory whose server is gone: a call in it waits until it is there again.
+    private final class HangingDirectory: Sendable {
+        let path = "/hangs-\(UUID().uuidString)"
+        private let begun = Mutex(0)
+        private let (reading, writing): (Int32, Int32)
+
+        init() throws {
+            var ends: [Int32] = [0, 0]
+            let made = pipe(&ends)
+            try #require(made == 0)
+            (reading, writing) = (ends[0], ends[1])
+        }
+
+        deinit { for end in [reading, writing] { close(end) } }
+
+        /// How many calls wait, as soon as these many do.
+        func waiting(_ count: Int) async throws -> Int {
+            for _ in 0..<1000 where begun.withLock({ $0 }) < count { try await Task.sleep(for: .milliseconds(10)) }
+            return begun.withLock { $0 }
+        }
+
+        func call() {
+            begun.withLock { $0 += 1 }
+            var octet: UInt8 = 0
+            _ = read(reading, &octet, 1)
+        }
+
+        /// The server is there again, for so many calls.
+        func answer(_ count: Int) {
+            let written = write(writing, [UInt8](repeating: 0, count: count), count)
+            #expect(written == count)
+        }
     }
 
     @Test("one that answers says what it has")
@@ -18,33 +48,21 @@ import Testing
 
     @Test("one that hangs keeps nobody waiting, takes two threads at most, and is asked again once it has answered")
     func hangs() async throws {
-        let directory = "/hangs-\(UUID().uuidString)"
-        var ends: [Int32] = [0, 0]
-        let made = pipe(&ends)
-        try #require(made == 0)
-        let (reading, writing) = (ends[0], ends[1])
-        defer { for end in [reading, writing] { close(end) } }
-        let begun = Count()
-        @Sendable func look() {
-            begun.value.withLock { $0 += 1 }
-            var octet: UInt8 = 0
-            _ = read(reading, &octet, 1)
-        }
+        let hanging = try HangingDirectory()
+        let directory = hanging.path
         for _ in 0..<4 {
             let problem = await #expect(throws: Problem.self) {
-                try await DirectoryLook.at(directory, patience: 0.05, look)
+                try await DirectoryLook.at(directory, patience: 0.05) { hanging.call() }
             }
             #expect(problem?.code == "backup_unreadable" && problem?.message.contains(directory) == true)
         }
-        for _ in 0..<500 where begun.value.withLock({ $0 }) < 2 { try await Task.sleep(for: .milliseconds(10)) }
         // The threads that hang are few, however often somebody asks.
-        let count = begun.value.withLock { $0 }
+        let count = try await hanging.waiting(2)
         #expect(count == 2)
         // Another directory has nothing to do with it.
         let other = try await DirectoryLook.at(directory + "/other") { true }
         #expect(other)
-        let written = write(writing, "ab", 2)
-        #expect(written == 2)
+        hanging.answer(2)
         var isAnswered = false
         for _ in 0..<500 where !isAnswered {
             isAnswered = (try? await DirectoryLook.at(directory) { true }) ?? false
@@ -55,7 +73,8 @@ import Testing
 
     @Test("work in a directory that hangs takes no thread that all tasks share, and is given up once it is cancelled")
     func work() async throws {
-        let directory = "/hangs-\(UUID().uuidString)"
+        let place = try HangingDirectory()
+        let directory = place.path
         let done = try await DirectoryLook.working(in: directory) {
             await Task.yield()
             return 7
@@ -64,12 +83,6 @@ import Testing
         await #expect(throws: POSIXError.self) {
             try await DirectoryLook.working(in: directory) { () async throws -> Int in throw POSIXError(.ENOSPC) }
         }
-        var ends: [Int32] = [0, 0]
-        let made = pipe(&ends)
-        try #require(made == 0)
-        let (reading, writing) = (ends[0], ends[1])
-        defer { for end in [reading, writing] { close(end) } }
-        let begun = Count()
         // One more than there are threads for all tasks.
         let count = ProcessInfo.processInfo.activeProcessorCount + 1
         let hanging = (0..<count).map { _ in
@@ -77,14 +90,11 @@ import Testing
                 try await DirectoryLook.working(in: directory, patience: 0.05) {
                     // Still on its own thread after it has waited for something else.
                     await Task.yield()
-                    begun.value.withLock { $0 += 1 }
-                    var octet: UInt8 = 0
-                    _ = read(reading, &octet, 1)
+                    place.call()
                 }
             }
         }
-        for _ in 0..<1000 where begun.value.withLock({ $0 }) < count { try await Task.sleep(for: .milliseconds(10)) }
-        let running = begun.value.withLock { $0 }
+        let running = try await place.waiting(count)
         #expect(running == count)
         for task in hanging {
             task.cancel()
@@ -92,8 +102,7 @@ import Testing
             #expect(problem?.code == "backup_unreadable")
         }
         await #expect(throws: Problem.self) { try await DirectoryLook.working(in: directory) {} }
-        let written = write(writing, [UInt8](repeating: 0, count: count), count)
-        #expect(written == count)
+        place.answer(count)
         var isAnswered = false
         for _ in 0..<500 where !isAnswered {
             isAnswered = (try? await DirectoryLook.working(in: directory) { true }) ?? false
