@@ -381,7 +381,7 @@ let package = Package(
             "ReadingStore",
             [
                 "CLibCrypto", "EncodedSensor", "FreeStyleLibre", "HealthReadings", "LogLines", "TestSupport", crypto,
-                database, logging,
+                database, sqlite, logging,
             ]),
         tests("LocalAccess", ["LogLines", database, logging]),
         .target(
@@ -471,7 +471,7 @@ let package = Package(
             [
                 "GatewayService", "GatewayCommands", "GatewaySettings", "HealthRelayCapture", "HealthRelayNFC",
                 "HealthRelayReport",
-                "EmulatedCloud", "EmulatedPhone", "EmulatedRadio", "EmulatedReader",
+                "EmulatedCard", "EmulatedCloud", "EmulatedPhone", "EmulatedRadio", "EmulatedReader",
                 "EncodedSensor", "FreeStyleLibre", "GATTClient", "HealthReadings", "ReadingStore", "TestSupport",
                 lifecycle, logging,
             ]),

@@ -21,13 +21,14 @@ struct CloudParts {
         /// What the value is, where its kind doesn't say so.
         var source: String?
 
-        func sample(of record: CloudRecord, id: String, updatedAt: Instant? = nil) -> ImportedSample {
+        func sample(of record: CloudRecord, _ parts: CloudParts) -> ImportedSample {
             var sample = ImportedSample(
                 person: record.person, provider: record.vendor.rawValue, source: source ?? record.vendor.title,
                 value: value,
                 time: time, end: end)
-            sample.recordName = record.recordName(id, part)
-            sample.updatedAt = updatedAt
+            sample.recordName = record.recordName(parts.id, part)
+            sample.formerName = parts.id == parts.givenID ? nil : record.recordName(parts.givenID, part)
+            sample.updatedAt = parts.updatedAt
             return sample
         }
     }
@@ -38,11 +39,13 @@ struct CloudParts {
         var kind: ReadingKind
     }
 
-    /// The record's id in its collection, as the vendor gave it.
+    /// The record's id in its collection, which all of its versions have.
     let id: String
+    /// The id that the vendor gave this version.
+    private let givenID: String
     private(set) var readings: [Part] = []
-    /// When the vendor changed it last; `nil` if the vendor doesn't say.
-    let updatedAt: Instant?
+    /// When the vendor changed it last, or until when a summary goes that grows; `nil` if nothing tells.
+    private(set) var updatedAt: Instant?
     /// Why a value of it can't be read; `nil` if all can.
     private(set) var unreadable: Unreadable?
 
@@ -73,7 +76,7 @@ struct CloudParts {
             guard let id = keys.lazy.compactMap({ node[$0].flatMap(Self.id) }).first else {
                 throw Unreadable(expected: "an id")
             }
-            self.id = id
+            (self.id, givenID) = (id, id)
             time = try Self.whoopTime(node, record.collection)
             if let text = node["timezone_offset"]?.text, Self.minutes(text) == nil {
                 unreadable = Unreadable(expected: "an offset such as -05:00 in timezone_offset")
@@ -87,10 +90,13 @@ struct CloudParts {
             readWhoop()
         case .garmin:
             guard let id = node["summaryId"].flatMap(Self.id) else { throw Unreadable(expected: "a summaryId") }
-            self.id = id
+            let seconds = node["durationInSeconds"]?.integer.flatMap { (0...8_640_000).contains($0) ? $0 : nil }
+            givenID = id
+            self.id = Self.lastingID(id, record.collection, seconds: seconds ?? 0)
             time = try Self.garminTime(node)
-            end = node["durationInSeconds"]?.integer.flatMap { (0...8_640_000).contains($0) ? $0 : nil }
-                .map { [time] in time.instant.advanced(bySeconds: Int64($0)) }
+            end = seconds.map { [time] in time.instant.advanced(bySeconds: Int64($0)) }
+            // A later version covers as much or more, in whatever order they come; a night may become shorter.
+            if self.id != id, record.collection != "sleeps" { updatedAt = updatedAt ?? end }
             readGarmin()
         }
     }
@@ -140,6 +146,17 @@ struct CloudParts {
     }
 
     // MARK: Garmin
+
+    /// A summary's id without its end: in `x2fe5bde-5fe4bb00-c2c4` that is how many seconds the summary covers, 49,860.
+    ///
+    /// Garmin replaces a summary by another one that begins at the same time and covers as much or more, so that a day has
+    /// another id after each time the watch was synchronised. The hyphen stays: a spot check of that day covers nothing, and
+    /// may have the id without one. An epoch's id ends in the kind of activity.
+    private static func lastingID(_ id: String, _ collection: String, seconds: Int) -> String {
+        let digits = String(seconds, radix: 16)
+        guard seconds > 0, collection != "epochs", id.hasSuffix("-" + digits) else { return id }
+        return String(id.dropLast(digits.count))
+    }
 
     private static func garminTime(_ node: JSONNode) throws(Unreadable) -> ImportedTime {
         for (key, offset) in [

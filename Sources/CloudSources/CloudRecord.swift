@@ -117,7 +117,7 @@ public struct CloudRecord: Sendable, Hashable {
         guard let reading = parts.readings.first(where: { $0.part == fields[4] }) else {
             throw failure("a part of the record", 0, "none of that name")
         }
-        return .imported(reading.sample(of: record, id: parts.id, updatedAt: parts.updatedAt))
+        return .imported(reading.sample(of: record, parts))
     }
 }
 

@@ -110,7 +110,7 @@ extension LibreMemory {
         return records.compactMap { record in
             guard let facts = record.sensor else { return nil }
             let id = ReadingIdentity.sensor(
-                serial: device.serial ?? "", minute: facts.minute, source: facts.source, clash: 0
+                serial: device.serial ?? "", epoch: 0, minute: facts.minute, source: facts.source, clash: 0
             ).id(device: nil, kind: .glucose)
             var resolved = ResolvedTime(instant: nil, basis: .unknown)
             if let time, let scannedAt { resolved = time.resolve(facts, scannedAt: scannedAt) }

@@ -33,13 +33,28 @@ extension LibreMemory {
         return historyCount == nil ? .indexDisagreesWithAge : nil
     }
 
-    /// How many minutes the newest trend record is behind the sensor's age, 0 or 1; `nil` if that is not known.
+    /// The age at which the rings stand: the sensor's, or that of the end of its life; `nil` where the body's CRC is wrong.
+    ///
+    /// After the end of its life a sensor writes no more records, and its age goes on for half a day. Public memories of
+    /// sensors that have shut down have both rings as they stood at the end. Rings that stand elsewhere have gone on.
+    var ringAgeMinutes: UInt16? {
+        guard let age = ageMinutes else { return nil }
+        guard state == .expired || state == .shutDown, let life = maximumLifeMinutes, life < age,
+            trendLag(at: life) != nil, historyRecords(at: life) != nil
+        else { return age }
+        return life
+    }
+
+    /// How many minutes the newest trend record is behind the age at which the rings stand, 0 or 1; `nil` if that is not
+    /// known. The rings stand at the sensor's age, or after the end of its life at that end.
     ///
     /// The sensor writes the record of minute m into slot (m - 1) mod 16. It counts its age on before it writes the record
     /// of the new minute, so a scan between the two finds the newest record one minute behind. Any other lag contradicts
     /// the age.
-    public var trendLagMinutes: Int? {
-        guard let age = ageMinutes, let index = trendIndex, index < Self.trendSlots else { return nil }
+    public var trendLagMinutes: Int? { ringAgeMinutes.flatMap { trendLag(at: $0) } }
+
+    private func trendLag(at age: UInt16) -> Int? {
+        guard let index = trendIndex, index < Self.trendSlots else { return nil }
         let lag = (Int(age) - Int(index)) & (Self.trendSlots - 1)
         return lag <= 1 ? lag : nil
     }
@@ -48,8 +63,10 @@ extension LibreMemory {
     ///
     /// The record of minute 15 n is written at the age of 15 n + 3, or already at 15 n + 2: then the ring is one ahead of
     /// the age, which only the index tells.
-    public var historyCount: Int? {
-        guard let age = ageMinutes, let index = historyIndex else { return nil }
+    public var historyCount: Int? { ringAgeMinutes.flatMap { historyRecords(at: $0) } }
+
+    private func historyRecords(at age: UInt16) -> Int? {
+        guard let index = historyIndex else { return nil }
         let since = max(0, Int(age) - 3)
         let count = since / 15
         if count % Self.historySlots == Int(index) { return count }
@@ -90,7 +107,7 @@ extension LibreMemory {
 
     @inline(__always)
     private func forEachRecord(_ body: (LibreRecord) -> Void) {
-        guard let age = ageMinutes else { return }
+        guard let age = ringAgeMinutes else { return }
         let estimator: Result<GlucoseEstimator, EstimateFault>
         do throws(EstimateFault) {
             guard isHeaderRight else { throw .headerCRC }

@@ -89,7 +89,12 @@ public struct LibreMemory: Sendable, Hashable {
     }
 
     /// Whether a failure is noted, whatever the state; false where the header's CRC is wrong.
-    var hasFailureNoted: Bool { isHeaderRight && octets[6...8].contains { $0 != 0 } }
+    ///
+    /// In the same place a sensor notes that its life has come to its end: 3, which is the state that ended, and its life.
+    var hasFailureNoted: Bool {
+        guard isHeaderRight, octets[6...8].contains(where: { $0 != 0 }) else { return false }
+        return octets[6] != SensorState.active.rawValue || word(at: 7) != maximumLifeMinutes
+    }
 
     /// Minutes since the sensor was started; nil where the body's CRC is wrong.
     public var ageMinutes: UInt16? { isBodyRight ? word(at: 316) : nil }

@@ -4,7 +4,7 @@ public enum SensorState: Sendable, Hashable {
     /// The first hour: its values are not yet right.
     case warmingUp
     case active
-    /// Over its life. Public projects report that its memory stands still for the half day until it shuts down.
+    /// Over its life. It writes no more records in the half day until it shuts down, while its age goes on.
     case expired
     /// It measures no more.
     case shutDown

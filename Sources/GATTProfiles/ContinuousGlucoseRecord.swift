@@ -65,10 +65,10 @@ public struct ContinuousGlucoseRecord: Sendable, Hashable {
         let isTold = typeAndLocation != Self.unknownTypeAndLocation
         let feature = ContinuousGlucoseFeature(rawValue: 0, typeAndLocation: typeAndLocation)
         let quantity = Quantity(measurement.concentration.number, .milligramsPerDecilitre)
-        let status = measurement.annunciation.readingStatus
+        let verdict = MeasurementVerdict(measurement.annunciation.readingStatus)
         var exclusion: Exclusion?
-        if !status.isDisjoint(with: .measurementFailed) {
-            exclusion = .errorRecord
+        if let failed = verdict.exclusion {
+            exclusion = failed
         } else if quantity.number.number == nil {
             exclusion = .notANumber
         } else if isTold, feature.type == .controlSolution || feature.location == .controlSolution {
@@ -85,7 +85,7 @@ public struct ContinuousGlucoseRecord: Sendable, Hashable {
                     concentration: quantity, sampleType: isTold ? feature.type : nil,
                     sampleLocation: isTold ? feature.location : nil, continuous: facts)),
             sequence: measurement.timeOffset,
-            baseTime: sessionStart.wallTime?.advanced(byMinutes: Int(measurement.timeOffset)), status: status,
+            baseTime: sessionStart.wallTime?.advanced(byMinutes: Int(measurement.timeOffset)), status: verdict.status,
             exclusion: exclusion)
     }
 }

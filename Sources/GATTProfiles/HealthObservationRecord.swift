@@ -6,9 +6,11 @@ import HealthReadings
 /// Type and unit codes are those of ISO/IEEE 11073-10101. An observation of another type is kept as it came, and nothing
 /// follows from it.
 extension HealthObservation {
-    /// The bit of Measurement Status that says that the value is questionable. A record with any other bit is excluded:
-    /// implementations agree that the value is invalid, not available or calibrating, and not on what the rest means.
-    private static let questionable: UInt16 = 0x0002
+    /// Bits of Measurement Status: invalid 0, not available 2, calibrating 3, test data 4, manually entered 6, setting 7. What a
+    /// person typed into the sensor was measured by none. Threshold error 14 and thresholding disabled 15 say nothing of the value.
+    private static let excluding: UInt64 = 0b1101_1101
+    /// Questionable 1, early estimate 5.
+    private static let doubting: UInt64 = 0b0010_0010
     /// The person that says that the person is unknown.
     private static let unknownPerson: UInt8 = 255
 
@@ -36,12 +38,13 @@ extension HealthObservation {
     /// - Throws: `MalformedFrame` where a value has a unit that its type doesn't have.
     public func record() throws(MalformedFrame) -> Record? {
         guard case .bundle(let members) = content else { return try record(pulse: nil) }
-        var pulse: Quantity?
-        for member in members where pulse == nil && !member.isDoubtful {
+        var pulse: Pulse?
+        for member in members where pulse == nil && !member.saysMoreThanQuestionable {
             guard case .numeric(let value) = member.content, let type = member.type, Self.pulses.contains(type) else {
                 continue
             }
-            pulse = try Self.quantity(value, of: type, in: [.beatsPerMinute])
+            pulse = Pulse(
+                quantity: try Self.quantity(value, of: type, in: [.beatsPerMinute]), status: member.verdict.status)
         }
         for member in members {
             // What a bundle says holds for each of its members that says nothing else.
@@ -54,13 +57,29 @@ extension HealthObservation {
         return nil
     }
 
-    private var isDoubtful: Bool { (status ?? 0) & ~Self.questionable != 0 }
+    /// A pulse of a bundle.
+    private struct Pulse {
+        var quantity: Quantity
+        var status: ReadingStatus
+    }
 
-    private func record(pulse: Quantity?) throws(MalformedFrame) -> Record? {
-        guard let type, let value = try value(of: type, pulse: pulse) else { return nil }
+    private var verdict: MeasurementVerdict {
+        MeasurementVerdict(UInt64(status ?? 0), excluding: Self.excluding, doubting: Self.doubting)
+    }
+
+    /// Whether any other bit than questionable is set. A pulse that says more goes with nothing: a stored reading is known by its
+    /// pulse, too, and would be another one with it.
+    private var saysMoreThanQuestionable: Bool { (status ?? 0) & ~0b10 != 0 }
+
+    private func record(pulse: Pulse?) throws(MalformedFrame) -> Record? {
+        guard let type, let value = try value(of: type, pulse: pulse?.quantity) else { return nil }
+        let verdict = verdict
+        var status = verdict.status
+        if let pulse, [.spo2, .bloodPressure].contains(value.kind) { status.formUnion(pulse.status) }
         return Record(
-            value: value, baseTime: time?.wallTime, userSlot: person == Self.unknownPerson ? nil : person,
-            exclusion: exclusion(of: value))
+            value: value, baseTime: time?.wallTime, status: status,
+            userSlot: person == Self.unknownPerson ? nil : person,
+            exclusion: verdict.exclusion ?? exclusion(of: value))
     }
 
     private func value(of type: UInt32, pulse: Quantity?) throws(MalformedFrame) -> RecordValue? {
@@ -95,7 +114,6 @@ extension HealthObservation {
     }
 
     private func exclusion(of value: RecordValue) -> Exclusion? {
-        if isDoubtful { return .errorRecord }
         switch value {
         case .vital(let vital):
             guard vital.main?.number.number != nil else { return .notANumber }

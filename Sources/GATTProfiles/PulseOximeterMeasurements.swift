@@ -58,20 +58,30 @@ public struct PulseOximeterStatus: Sendable, Hashable {
     /// Whether the oximeter says that it has sent the measurement from its memory: data from measurement storage 9.
     public var isFromStorage: Bool { (measurement ?? 0) & 0b10_0000_0000 != 0 }
 
-    /// Whether the number is no value of a person: invalid, unavailable, or made for a demonstration or a test.
-    ///
-    /// Stored recordings are read by this rule, so it stays as it is.
-    public var saysNoValue: Bool {
-        // Demonstration 10, testing 11, unavailable 13, invalid 15; sensor unconnected 11, malfunction 14, disconnected 15.
-        (measurement ?? 0) & 0b1010_1100_0000_0000 != 0 || (device ?? 0) & 0b1100_1000_0000_0000 != 0
+    /// Measurement Status: demonstration 10, testing 11, calibration ongoing 12, unavailable 13, invalid 15. Device and Sensor
+    /// Status: equipment malfunction 1, sensor unconnected to the user 11, malfunction 14, disconnected 15.
+    private static let excluding: UInt64 = 0b1011_1100_0000_0000 | 0b1100_1000_0000_0010 << 16
+    /// Measurement Status: early estimated 6, questionable 14. Device and Sensor Status: signal processing irregularity 2,
+    /// inadequate 3, poor 4, low perfusion 5, erratic 6, nonpulsatile 7, questionable pulse 8, signal analysis ongoing 9,
+    /// interference 10, unknown sensor 12, sensor displaced 13.
+    private static let doubting: UInt64 = 0b0100_0000_0100_0000 | 0b0011_0111_1111_1100 << 16
+
+    var verdict: MeasurementVerdict {
+        MeasurementVerdict(
+            UInt64(measurement ?? 0) | UInt64(device ?? 0) << 16, excluding: Self.excluding, doubting: Self.doubting)
     }
 
-    /// Whether the oximeter itself can't stand for the number: it is calibrating, or it has a malfunction.
-    ///
-    /// Other bits, such as a poor signal, low perfusion, a questionable pulse or early data, only say how good the number is.
-    public var saysFault: Bool {
-        // Calibration ongoing 12; equipment malfunction 1.
-        (measurement ?? 0) & 0b1_0000_0000_0000 != 0 || (device ?? 0) & 0b10 != 0
+    /// Whether the number is no value of a person: invalid, unavailable, made for a demonstration or a test, measured during a
+    /// calibration, or with a sensor or an oximeter that fails.
+    public var saysNoValue: Bool { verdict.isNoValue }
+
+    /// Whether the oximeter doubts the number: early or questionable data, or a weak or disturbed signal.
+    public var saysDoubt: Bool { verdict.status.contains(.questionable) }
+
+    /// What ``saysNoValue`` was when blocks of the first version were recorded: calibrating and a malfunction of the oximeter
+    /// said nothing. These blocks are read so for ever.
+    package var saidNoValue: Bool {
+        (measurement ?? 0) & 0b1010_1100_0000_0000 != 0 || (device ?? 0) & 0b1100_1000_0000_0000 != 0
     }
 }
 

@@ -54,7 +54,7 @@ extension GlucoseMeasurement: RecordCoding {
 
     @inline(__always)
     private func exclusion(_ quantity: Quantity?, _ status: ReadingStatus) -> Exclusion? {
-        if !status.isDisjoint(with: .measurementFailed) { return .errorRecord }
+        if let exclusion = MeasurementVerdict(status).exclusion { return exclusion }
         guard let concentration, let quantity else { return .noValue }
         if quantity.number.number == nil { return .notANumber }
         if concentration.type == .controlSolution || concentration.location == .controlSolution {
@@ -73,10 +73,11 @@ extension BloodPressureMeasurement: RecordCoding {
         let value = BloodPressureValue(
             systolic: pressure(systolic), diastolic: pressure(diastolic), meanArterial: pressure(meanArterialPressure),
             pulse: pulseRate.map { Quantity($0.number, .beatsPerMinute) })
+        let verdict = MeasurementVerdict(status)
         return Record(
-            value: .bloodPressure(value), baseTime: timeStamp.flatMap(\.wallTime), status: status,
+            value: .bloodPressure(value), baseTime: timeStamp.flatMap(\.wallTime), status: verdict.status,
             userSlot: userID == Self.unknownUser ? nil : userID,
-            exclusion: exclusion(systolic: value.systolic, diastolic: value.diastolic))
+            exclusion: verdict.exclusion ?? exclusion(systolic: value.systolic, diastolic: value.diastolic))
     }
 
     /// The bits of Measurement Status under their names; reserved bits and pulse-range values are left out.

@@ -25,15 +25,16 @@ extension SaturationAndPulse {
         let value = VitalValue(
             kind: .spo2,
             [.init(.saturation, saturation), .init(.pulse, Quantity(pulseRate.number, .beatsPerMinute))])
+        let verdict = status.verdict
         var exclusion: Exclusion?
-        if status.saysNoValue || status.saysFault {
-            exclusion = .errorRecord
+        if let failed = verdict.exclusion {
+            exclusion = failed
         } else if saturation.number.number == nil {
             exclusion = .notANumber
         } else if !Plausibility.isPlausible(value) {
             exclusion = .implausible
         }
-        return Record(value: .vital(value), baseTime: baseTime, exclusion: exclusion)
+        return Record(value: .vital(value), baseTime: baseTime, status: verdict.status, exclusion: exclusion)
     }
 }
 

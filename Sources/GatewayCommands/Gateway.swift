@@ -80,6 +80,18 @@ public final class Gateway: Sendable {
         patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay"),
         progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> Gateway {
+        try await open(
+            settings, state: state, sandbox: sandbox, named: named, radio: radio, machine: GatewayClock.Machine(),
+            isService: isService, isFixed: isFixed, patience: patience, logger: logger, progress: progress)
+    }
+
+    /// Opens a gateway on a machine whose clock is this one.
+    static func open(
+        _ settings: Settings, state: StateDirectory, sandbox: VitalConnection? = nil, named: [String]? = nil,
+        radio: @escaping RadioSource.Factory, machine: GatewayClock.Machine, isService: Bool = false,
+        isFixed: Bool = false, patience: Duration = .zero, logger: Logger,
+        progress: @escaping StoreProgress.Handler = { _ in }
+    ) async throws -> Gateway {
         let end = ContinuousClock.now + patience
         var settings = settings
         while true {
@@ -110,8 +122,8 @@ public final class Gateway: Sendable {
                     hasAllLinks: named == nil && (sandbox == nil || settings.hasImpliedDestination),
                     isService: isService, store: store, catalogue: catalogue, settings: live, logger: logger)
                 let gateway = Gateway(
-                    live, store, destinations, RadioSource(settings, logger, radio), fleet, isService: isService,
-                    logger)
+                    live, store, destinations, RadioSource(settings, logger, radio), fleet, machine: machine,
+                    isService: isService, logger)
                 try await gateway.heedDeliveryRules()
                 gateway.warnOfEntriesWithoutEffect()
                 ManagedFiles.removeStrays([settings])
@@ -138,7 +150,7 @@ public final class Gateway: Sendable {
 
     private init(
         _ live: LiveSettings, _ store: ReadingStore, _ destinations: Destinations, _ radioSource: RadioSource,
-        _ fleet: FleetSettingsDesk?, isService: Bool, _ logger: Logger
+        _ fleet: FleetSettingsDesk?, machine: GatewayClock.Machine, isService: Bool, _ logger: Logger
     ) {
         self.live = live
         self.store = store
@@ -151,8 +163,8 @@ public final class Gateway: Sendable {
         let settings = live.current
         begunWith = settings
         clock = GatewayClock(
-            requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: store.directory),
-            memory: .of(store, logger: logger))
+            requiresSynchronization: settings.requiresSynchronizedClock, machine: machine,
+            file: ClockFile(directory: store.directory), memory: .of(store, logger: logger))
         sensors = Sensors(live, store: store, catalogue: catalogue, clock: clock)
         restores = RestoreDesk(store: store)
         clouds = CloudDesk(live, directory: store.directory)

@@ -24,6 +24,8 @@ extension Gateway {
         let retention = retention
         guard !retention.ages.isEmpty else { return [] }
         guard store.lockedBecause == nil, await clock.isProven() else { return nil }
+        // The key may have come back just now: what a renamed destination is still to get must be queued for it.
+        try await destinations.heed()
         return try await store.thin(retention, gone: gone)
     }
 }

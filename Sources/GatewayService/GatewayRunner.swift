@@ -51,6 +51,7 @@ public struct GatewayRunner: Service, CustomStringConvertible {
     private let state: StateDirectory
     private let connection: @Sendable () async throws -> VitalConnection?
     private let named: [String]?
+    private let fallbackUser: String?
     private let captures: [String]
     private let radio: RadioSource.Factory
     private let showsValues: Bool
@@ -65,6 +66,8 @@ public struct GatewayRunner: Service, CustomStringConvertible {
     ///   - connection: a server to deliver to, as the destination `sandbox`, in place of the settings' destinations, once
     ///     it is known.
     ///   - named: the only destinations of the settings to deliver to; `nil`: all, or none beside a sandbox.
+    ///   - fallbackUser: whose readings they are if neither the settings nor the store names anybody; `nil`: somebody's
+    ///     without a name.
     ///   - captures: capture files to take as devices.
     ///   - radio: makes the radio.
     ///   - reloads: settings that are read again while it runs.
@@ -77,13 +80,14 @@ public struct GatewayRunner: Service, CustomStringConvertible {
         settings: Settings, state: StateDirectory, captures: [String] = [],
         radio: @escaping RadioSource.Factory = RadioSource.system, showsValues: Bool, showsLink: Bool = false,
         logger: Logger, reloads: AsyncStream<Settings> = AsyncStream { $0.finish() }, named: [String]? = nil,
-        connection: @escaping @Sendable () async throws -> VitalConnection? = { nil },
+        fallbackUser: String? = nil, connection: @escaping @Sendable () async throws -> VitalConnection? = { nil },
         announce: @escaping @Sendable (Announcement) -> Void
     ) {
         self.settings = settings
         self.state = state
         self.connection = connection
         self.named = named
+        self.fallbackUser = fallbackUser
         self.captures = captures
         self.radio = radio
         self.showsValues = showsValues
@@ -101,6 +105,14 @@ public struct GatewayRunner: Service, CustomStringConvertible {
         door.isClaimed = false
         // A gateway from before there was a set-up, or one that was set up by its commands.
         if try await gateway.hasHistory() { try await door.claim(by: "store") }
+    }
+
+    /// Names the current user if nobody else has. Whoever the store names stays: they are current again afterwards.
+    private func nameUser(of gateway: Gateway) async throws {
+        guard let fallbackUser, gateway.settings["user.client_user_id"] == nil, gateway.store.lockedBecause == nil,
+            let user = try? await gateway.store.currentUser(), user.clientUserID.isEmpty
+        else { return }
+        try await gateway.store.setCurrentUser(fallbackUser, timeZone: user.timeZone)
     }
 
     /// Runs until a graceful shutdown.
@@ -182,6 +194,7 @@ public struct GatewayRunner: Service, CustomStringConvertible {
         }
         // Another process may have changed them while this one waited for the store.
         let settings = gateway.settings
+        try await nameUser(of: gateway)
         let door = try AccessPoint(
             settings, directory: state.path, port: life.port, logger: logger,
             time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })

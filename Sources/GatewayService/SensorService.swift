@@ -10,6 +10,8 @@ import ServiceLifecycle
 public enum SensorReaderState: Sendable, Hashable {
     /// Sensors are read when they are held to it: its setting.
     case ready(String)
+    /// A card that is no sensor is at it, or at another reader that its setting names: a sensor is waited for. Its setting.
+    case otherCard(String)
     /// It cannot be used; it is tried again.
     case unusable(ISO15693Error)
     /// A sensor is held to it, and is not read while this machine's clock is in doubt.
@@ -19,6 +21,8 @@ public enum SensorReaderState: Sendable, Hashable {
     public var line: String {
         switch self {
         case .ready(let name): "NFC: \(name) is ready; hold a sensor to it to read it."
+        case .otherCard(let name):
+            "NFC: a card that is not a sensor is at \(name); hold a sensor to the reader, away from the card, to read it."
         case .unusable(let error):
             "NFC: \(error.description); continuing without it" + (error.hint.map { " (\($0))" } ?? "") + "."
         case .waitingForClock(let doubt): "NFC: this machine's clock \(doubt), so no sensor is read."
@@ -102,11 +106,13 @@ struct SensorService: Service {
         misses: inout Int, ready: () -> Void, tell: (SensorReaderState) -> Void
     ) async -> ISO15693Error? {
         do {
-            if let fault = await desk.readerFault() {
+            switch await desk.readerFault() {
+            case nil: ready()
+            // A security key or an identity card may stay at another reader, or in another slot of this one.
+            case .otherTag?: tell(.otherCard(name))
+            case let fault?:
                 // A sensor at the edge of the field answers wrongly at times. That says nothing of the reader.
                 guard fault.mayBeTheSensors else { return fault }
-            } else {
-                ready()
             }
             let begin = ContinuousClock.now
             _ = try await desk.reader.waitForTag()

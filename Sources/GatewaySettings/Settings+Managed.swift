@@ -106,8 +106,8 @@ extension Settings {
         let isWhole = secret.unicodeScalars.allSatisfy {
             $0.properties.generalCategory != .control || isPEM && "\r\n\t".unicodeScalars.contains($0)
         }
-        guard isWhole, !secret.isEmpty, secret.utf8.count <= 32_768 else {
-            throw Problem("setting_invalid", .usage, "\(key): expected one line, or a PEM file, of up to 32 KiB")
+        guard isWhole, !isPEM || secret.contains("-----END "), !secret.isEmpty, secret.utf8.count <= 32_768 else {
+            throw Problem("setting_invalid", .usage, "\(key): expected one line, or a whole PEM file, of up to 32 KiB")
         }
     }
 

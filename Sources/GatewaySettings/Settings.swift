@@ -216,7 +216,8 @@ public struct Settings: Sendable {
         case (.selection, .sequence(let items))
         where items.allSatisfy { $0.scalar != nil } && definition.accepts(entries: items.compactMap(\.string)):
             return Value(text: "", lines: items.compactMap(\.string), origin: place)
-        case (.map, .mapping(let pairs)) where pairs.allSatisfy { $0.scalar != nil && $1.scalar != nil }:
+        case (.map, .mapping(let pairs))
+        where pairs.allSatisfy { $0.scalar != nil && $1.scalar != nil && !saysNothing($0) && !saysNothing($1) }:
             let entries = pairs.compactMap { key, value in key.string.flatMap { k in value.string.map { (k, $0) } } }
             return Value(text: "", pairs: Dictionary(entries) { $1 }, origin: place)
         case (.selection, _): break
@@ -271,8 +272,9 @@ public struct Settings: Sendable {
             items.allSatisfy { $0.scalar != nil }
                 ? "a list of \(items.compactMap(\.string).joined(separator: ", "))"
                 : "a list with more than texts in it"
+        case .mapping(let pairs) where !pairs.allSatisfy { $1.scalar != nil }: "keys with more than a value each"
         case .mapping(let pairs):
-            pairs.allSatisfy { $1.scalar != nil } ? "keys with values" : "keys with more than a value each"
+            pairs.contains { saysNothing($0) || saysNothing($1) } ? "a key without a value" : "keys with values"
         case .alias: "an alias"
         }
     }

@@ -41,6 +41,8 @@ extension DevicesManager {
     }
 
     /// Whether a device gives a reading only when it is told to measure, as far as is remembered of it.
+    ///
+    /// - Throws: the memory's error.
     public func measuresOnCommand(_ address: DeviceAddress) async throws -> Bool {
         try await pairings.pairings(like: address).first?.device.model.flatMap { catalogue[$0] }?.measuresOnCommand
             == true

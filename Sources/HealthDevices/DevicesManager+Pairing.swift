@@ -30,7 +30,8 @@ extension DevicesManager {
     /// one that is never connected (``DeviceModel/isOnlyHeard``) is known by its address at once.
     /// - Throws: `RadioError`: `RadioError.pairing(_:)` names what became of the pairing,
     ///   `RadioError.forgottenByDevice(_:)` says that the device has lost the bond that is kept here.
-    ///   ``ContactFailure`` where the device is not the model that is said, or takes no key. Or the memory's error.
+    ///   ``ContactFailure`` where the device is not the model that is said, or takes no key; `no_place_for_secrets` where it is
+    ///   given a key and the manager has no place for it: nothing has changed then. Or the memory's error.
     public func pair(
         _ address: DeviceAddress, within timeout: Duration = .seconds(60), repair: Bool = false,
         model: String? = nil, agent: any PairingAgent,
@@ -83,6 +84,7 @@ extension DevicesManager {
             knownAs: said)
         try requireCredible(device, as: said)
         if device.model != said { device.model = known?.device.model ?? device.model }
+        try requirePlaceForKey(of: device)
         if known?.state.isPaired != true { try await pairings.admit(device, as: .paired) }
         if device.model != known?.device.model {
             try await pairings.notePairing(of: device, as: known?.state ?? .paired)
@@ -128,6 +130,7 @@ extension DevicesManager {
         var device = describe(peripheral.advertisement, knownAs: said)
         device.address = address
         try requireCredible(device, as: said)
+        try requirePlaceForKey(of: device)
         if device.model.flatMap({ catalogue[$0] })?.pairing == DeviceModel.Pairing.none {
             return try await admitWithoutBond(peripheral, &device, progress)
         }
@@ -148,7 +151,7 @@ extension DevicesManager {
         CrashPoint.reach("pairing.before-note")
         device.address = bond.address
         device.name = device.name ?? bond.name
-        if device.model.flatMap({ catalogue[$0] })?.omronMemory?.stack == .key {
+        if isGivenKey(device) {
             try await pairings.admit(device, as: .paired)
             // On this connection: the device ends its pairing mode with it.
             try await undoing(bond.address, device, advertisement) { try await giveKey(to: peripheral, device) }
@@ -339,11 +342,24 @@ extension DevicesManager {
             hint: "pair it without a model, or look whether this is its address")
     }
 
+    /// Whether devices of this one's model are given a key.
+    private func isGivenKey(_ device: DeviceDescription) -> Bool {
+        device.model.flatMap { catalogue[$0] }?.omronMemory?.stack == .key
+    }
+
+    private static let noPlaceForKey = ContactFailure(
+        code: "no_place_for_secrets", description: "the key of this device could not be kept here",
+        hint: "give `DevicesManager` a place for keys: its parameter `secrets`")
+
+    /// - Throws: ``ContactFailure`` where the device is to be given a key that could not be kept. It would be bonded then, its
+    ///   pairing mode would be over, and nothing could be read.
+    private func requirePlaceForKey(of device: DeviceDescription) throws {
+        if isGivenKey(device), secrets == nil { throw Self.noPlaceForKey }
+    }
+
     /// Whether a device wants a key that is not kept here.
     private func wantsKey(_ device: DeviceDescription) async throws -> Bool {
-        guard device.model.flatMap({ catalogue[$0] })?.omronMemory?.stack == .key, let address = device.address else {
-            return false
-        }
+        guard isGivenKey(device), let address = device.address else { return false }
         return try await secrets?.secret(of: address) == nil
     }
 
@@ -355,10 +371,7 @@ extension DevicesManager {
         do {
             guard let memory = device.model.flatMap({ catalogue[$0] })?.omronMemory, let address = device.address,
                 let secrets
-            else {
-                throw ContactFailure(
-                    code: "no_place_for_secrets", description: "the key of this device could not be kept here")
-            }
+            else { throw Self.noPlaceForKey }
             let kept = try await secrets.secret(of: address).flatMap { OmronKey($0) }
             let key = kept ?? .random()
             if kept == nil { try await secrets.keep(key.octets, of: address) }

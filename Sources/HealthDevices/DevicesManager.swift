@@ -41,8 +41,8 @@ public struct DevicesManager: Sendable {
     ///   - journal: where frames become durable.
     ///   - memory: what is remembered of devices between contacts.
     ///   - pairings: what is remembered of bonds.
-    ///   - secrets: where the secrets of devices are kept that want one. Without it, such a device is not paired as a
-    ///     model that needs it.
+    ///   - secrets: where the secrets of devices are kept that want one, as Omron monitors do. Without it, such a device is not
+    ///     paired as a model that needs it (`no_place_for_secrets`).
     ///   - catalogue: the models that are known.
     ///   - provider: the server's provider slug for a model; the catalogue's where not given.
     ///   - clockToWrite: what to write into the clock of a device that wants that at each connection

@@ -199,7 +199,8 @@ struct SchedulePlan {
     mutating func wasOccupied(_ address: DeviceAddress, at now: Duration) -> [Step] {
         running[address] = nil
         switch meters[address]?.phase {
-        case .reading:
+        // Away: others, who were in the way, gave up a moment ago.
+        case .reading, .away:
             meters[address]?.phase = .occupied
             return stopTimer(address) + startNext()
         // Read by others meanwhile, and heard since.
@@ -210,15 +211,17 @@ struct SchedulePlan {
     }
 
     /// Whatever was done with a meter by others is done: look again whether it is there, where that kept it from being
-    /// read and was no reading itself.
+    /// read and was no reading itself, or one that was given up.
     mutating func freed(_ address: DeviceAddress) -> [Step] {
         meters[address]?.phase == .occupied ? listen(address) : []
     }
 
-    /// A reading has ended, ours or another's.
+    /// A reading has ended, ours or another's. Another's that was given up changes nothing that is planned: a meter that
+    /// stays in reach is not told of again.
     mutating func ended(_ address: DeviceAddress, _ outcome: ReadingOutcome, at now: Duration) -> [Step] {
         running[address] = nil
-        guard meters[address] != nil else { return startNext() }
+        guard let meter = meters[address] else { return startNext() }
+        if case .withdrawn = outcome, meter.phase != .reading { return startNext() }
         queue.removeAll { $0 == address }
         var steps = stopTimer(address)
         switch outcome {

@@ -17,9 +17,9 @@ public struct HeartRateFigures: Sendable {
         public var begin: Instant
         /// The mean of its samples in beats per minute, to a tenth.
         public var mean: ExactDecimal
-        /// The lowest sample.
+        /// The lowest sample in beats per minute.
         public var lowest: ExactDecimal
-        /// The highest sample.
+        /// The highest sample in beats per minute.
         public var highest: ExactDecimal
         /// How many samples there are.
         public var samples: Int
@@ -33,9 +33,9 @@ public struct HeartRateFigures: Sendable {
         public var figures: BeatVariability
     }
 
-    /// The length of an interval.
+    /// The length of an interval in seconds, 1 to 86,400.
     public let intervalSeconds: Int
-    /// The length of a window.
+    /// The length of a window in seconds, 10 to 86,400.
     public let windowSeconds: Int
     private var intervals: [Int64: Tally] = [:]
     private var beats = HeartBeats()

@@ -51,6 +51,7 @@ public struct PressurePoint: Sendable, Hashable {
     /// The bits of ``status`` that say how the measurement went.
     public static let flags: ReadingStatus = [
         .bodyMovement, .cuffTooLoose, .irregularPulse, .pulseRateTooHigh, .pulseRateTooLow, .improperPosition,
+        .questionable,
     ]
 
     /// `131/82`, in a unit.

@@ -7,9 +7,9 @@ import HealthReadings
 public struct SaturationFigures: Sendable {
     /// How many samples there are.
     public let count: Int
-    /// The mean to a tenth of a per cent.
+    /// The mean to a tenth of a per cent; `nil` if there are no samples.
     public let mean: ExactDecimal?
-    /// The lowest value.
+    /// The lowest value in per cent; `nil` if there are no samples.
     public let lowest: ExactDecimal?
     /// The share of recorded time below 90 %, in per cent to a tenth.
     public let belowNinety: ExactDecimal?
@@ -68,11 +68,11 @@ public struct SaturationFigures: Sendable {
 public struct HeartRateDay: Sendable, Hashable {
     /// How many values there are.
     public let count: Int
-    /// The lowest.
+    /// The lowest in beats per minute.
     public let lowest: ExactDecimal
-    /// The highest.
+    /// The highest in beats per minute.
     public let highest: ExactDecimal
-    /// The median, to a whole beat.
+    /// The median in beats per minute, to a whole beat.
     public let median: ExactDecimal
 
     /// Computes the figures; `nil` for no values.

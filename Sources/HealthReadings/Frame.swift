@@ -32,6 +32,8 @@ public struct Frame: Sendable, Hashable {
     /// The frame's place among the frames of its format in its contact, from 0: part of the identity of records that
     /// carry no time.
     public var ordinal: Int
+    /// When they were received by the time since the machine began; `nil` where that is not known, as in a replay.
+    package var bootTime: BootTime?
 
     /// Makes a frame.
     public init(format: FrameFormat, payload: [UInt8], receivedAt: Instant, ordinal: Int) {

@@ -64,9 +64,9 @@ public enum ReadingIdentity: Sendable, Hashable {
     case recording(start: WallTime, clash: Int)
     /// A record with neither: the contact it came in, its ordinal there, values.
     case untimed(contactStart: Instant, ordinal: Int, value: RecordValue)
-    /// A sensor's record: the sensor's serial number, its minute and the ring it stood in. `clash` counts the records
-    /// that share all of these with another value, from 0.
-    case sensor(serial: String, minute: UInt16, source: SensorFacts.Source, clash: Int)
+    /// A sensor's record: the sensor's serial number, its sequence epoch, its minute and the ring it stood in. `clash` counts
+    /// the records that share all of these with another value, from 0.
+    case sensor(serial: String, epoch: Int, minute: UInt16, source: SensorFacts.Source, clash: Int)
     /// What a person entered: whose it is, when it was measured, values, meal and note.
     case entered(person: String, time: Instant, value: RecordValue, meal: String?, note: String?)
     /// What came out of another program's data: whose it is, provider, source, start, end, values in one unit, and what
@@ -81,7 +81,8 @@ public enum ReadingIdentity: Sendable, Hashable {
         of record: Record, serial: String? = nil, epoch: Int, frame: Frame, contactStart: Instant, clash: Int = 0
     ) {
         if let sensor = record.sensor {
-            self = .sensor(serial: serial ?? "", minute: sensor.minute, source: sensor.source, clash: clash)
+            self = .sensor(
+                serial: serial ?? "", epoch: epoch, minute: sensor.minute, source: sensor.source, clash: clash)
         } else if let sequence = record.sequence {
             self = .numbered(sequence: sequence, epoch: epoch, baseTime: record.baseTime, clash: clash)
         } else if let occurrence = record.occurrence {
@@ -131,12 +132,14 @@ public enum ReadingIdentity: Sendable, Hashable {
             key.append(UInt64(bitPattern: contactStart.microseconds))
             key.append(UInt64(bitPattern: Int64(ordinal)))
             key.append(value)
-        case .sensor(let serial, let minute, let source, let clash):
+        case .sensor(let serial, let epoch, let minute, let source, let clash):
             key.append(4)
             key.append(serial)
             key.append(UInt64(minute))
             key.append(UInt64(source.rawValue))
             key.append(UInt64(bitPattern: Int64(clash)))
+            // Nearly every sensor is started once.
+            if epoch > 0 { key.append(UInt64(epoch)) }
         case .recalled(let userSlot, let baseTime, let value, let occurrence):
             key.append(5)
             key.append(userSlot.map(UInt64.init) ?? .max)

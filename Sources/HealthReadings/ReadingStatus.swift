@@ -1,7 +1,11 @@
 /// What a device says about a record: the status bits of its profile under the specification's names.
 ///
 /// Glucose (Sensor Status Annunciation, 2A18 and 2AA7) and blood pressure (Measurement Status, 2A35) share this set, so
-/// that a reading has one kind of status. Reserved bits are accepted and not kept here; the frame keeps them.
+/// that a reading has one kind of status. Oximeters (2A5E, 2A5F) and health sensors (2B8B) have one bit for all their doubts,
+/// ``questionable``. Reserved bits are accepted and not kept here; the frame keeps them.
+///
+/// All 32 bits have a name. Stored readings have them as a number that is written with as many octets as it needs, so a wider
+/// ``rawValue`` reads what is stored.
 public struct ReadingStatus: OptionSet, Sendable, Hashable {
     /// One bit for each name in ``names``.
     public let rawValue: UInt32
@@ -73,6 +77,11 @@ public struct ReadingStatus: OptionSet, Sendable, Hashable {
     /// 2AA7 bit 21: it rises faster than is set in the sensor.
     public static let rateOfIncreaseExceeded = ReadingStatus(rawValue: 1 << 30)
 
+    /// The device itself doubts the value: it calls it questionable or an early estimate, or says that its signal is weak or
+    /// disturbed. Measurement Status of 2A5E and 2A5F (bits 6, 14) and 2B8B (1, 5), and Device and Sensor Status of 2A5E and
+    /// 2A5F. This is the last bit; which doubt it was, the frame says.
+    public static let questionable = ReadingStatus(rawValue: 1 << 31)
+
     /// Bits that say the measurement itself failed, so that its number is no value of the patient.
     public static let measurementFailed: ReadingStatus = [
         .sensorMalfunction, .sampleInsufficient, .stripInsertionError, .stripTypeIncorrect, .readInterrupted,
@@ -95,10 +104,11 @@ public struct ReadingStatus: OptionSet, Sendable, Hashable {
         (.calibrationRequired, "calibration_required"), (.belowPatientLow, "below_patient_low"),
         (.abovePatientHigh, "above_patient_high"), (.belowHypo, "below_hypo"), (.aboveHyper, "above_hyper"),
         (.rateOfDecreaseExceeded, "rate_of_decrease_exceeded"), (.rateOfIncreaseExceeded, "rate_of_increase_exceeded"),
+        (.questionable, "questionable"),
     ]
 
     /// The names of the set bits, those of 2A18 first, then those of 2A35 and those that 2AA7 alone has, each in the order
-    /// of their bits: `irregular_pulse`, …
+    /// of their bits, and `questionable` last: `irregular_pulse`, …
     public var names: [String] { Self.all.compactMap { contains($0.0) ? $0.1 : nil } }
 
     /// The bits with these names; `nil` if one is no bit's.

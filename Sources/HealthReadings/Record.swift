@@ -213,7 +213,7 @@ extension Record {
         if isSameRecording(as: stored) {
             // One that comes from before the recording went on takes nothing away.
             if let ours = value.series, let theirs = stored.value.series, ours.isBeginning(of: theirs) {
-                (value, exclusion) = (stored.value, stored.exclusion)
+                (value, status, exclusion) = (stored.value, stored.status, stored.exclusion)
             }
             return
         }

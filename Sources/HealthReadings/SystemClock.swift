@@ -19,6 +19,19 @@ package enum SystemClock {
     }
 }
 
+/// A moment by the time since the machine began, which a change of its clock does not move.
+package struct BootTime: Sendable, Hashable {
+    /// The kernel's name of that start of the machine.
+    package var boot: String
+    /// Microseconds since then, sleep included (CLOCK_BOOTTIME).
+    package var microseconds: Int64
+
+    package init(boot: String, microseconds: Int64) {
+        self.boot = boot
+        self.microseconds = microseconds
+    }
+}
+
 extension Instant {
     /// The system's clock.
     public static var systemClock: Instant { Instant(microseconds: SystemClock.realtime) }

@@ -175,6 +175,19 @@ extension Record {
     }
 }
 
+extension VitalValue.Part {
+    /// Whether it is the weight, or one that a body composition's weight can be computed from. Scales compute the basal metabolism
+    /// from the weight, or from the mass without fat.
+    public var revealsWeight: Bool {
+        switch self {
+        case .weight, .bodyMassIndex, .basalMetabolism, .muscleMass, .fatFreeMass, .softLeanMass, .bodyWaterMass: true
+        case .heartRate, .saturation, .pulse, .temperature, .height, .bodyFat, .musclePercentage, .impedance, .rmssd,
+            .sdnn:
+            false
+        }
+    }
+}
+
 extension Reading {
     /// The reading without the samples of a recording: its mean alone.
     public var withoutSeries: Reading {
@@ -186,16 +199,13 @@ extension Reading {
     }
 
     /// The reading for whoever may see body compositions and no weights: without the weight that came with a composition, and
-    /// without the masses from which it could be computed. Any other reading is as it was.
+    /// without the masses and the basal metabolism from which it could be computed. Any other reading is as it was.
     public var withholdingWeight: Reading {
         guard case .vital(let value) = record.value, value.kind == .bodyComposition else { return self }
-        let masses: Set<VitalValue.Part> = [
-            .weight, .bodyMassIndex, .muscleMass, .fatFreeMass, .softLeanMass, .bodyWaterMass,
-        ]
         var reading = self
         reading.record.value = .vital(
             VitalValue(
-                kind: value.kind, value.quantities.filter { !masses.contains($0.part) }, site: value.site,
+                kind: value.kind, value.quantities.filter { !$0.part.revealsWeight }, site: value.site,
                 intervals: value.intervals, hasContact: value.hasContact, windowSeconds: value.windowSeconds))
         return reading
     }

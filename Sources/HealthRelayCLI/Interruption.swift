@@ -4,7 +4,7 @@ import HelperProcesses
 import Synchronization
 import UnixSignals
 
-/// Ends work by SIGINT and SIGTERM without leaving anything half done.
+/// Ends work by SIGINT and SIGTERM, and by SIGHUP when the terminal goes away, without leaving anything half done.
 enum Interruption {
     /// How often standard output is looked at.
     private static let lookInterval: Duration = .seconds(1)
@@ -37,15 +37,18 @@ enum Interruption {
     ) async throws -> Outcome {
         // A reader that has gone away is told by the write's error, so that devices are left in order.
         signal(SIGPIPE, SIG_IGN)
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        // What was started with `nohup` outlives its terminal.
+        let trapped: [UnixSignal] = isIgnored(SIGHUP) ? [.sigint, .sigterm] : [.sigint, .sigterm, .sighup]
+        let signals = await UnixSignalsSequence(trapping: trapped)
         // What a command does after it can be stopped as any program can.
-        defer { for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) } }
+        defer { for each in trapped { signal(each.rawValue, SIG_DFL) } }
         let work = Task { try await body() }
         let interruption = Flag()
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                for await _ in signals {
-                    if interruption.raise() { ProcessEnd.now(Problem.ExitStatus.tryAgain.rawValue) }
+                for await each in signals {
+                    // That the terminal has gone is told by the shell, and once more by the kernel.
+                    if interruption.raise(), each != .sighup { ProcessEnd.now(Problem.ExitStatus.tryAgain.rawValue) }
                     work.cancel()
                 }
             }
@@ -63,6 +66,12 @@ enum Interruption {
                 return try whenStopped()
             }
         }
+    }
+
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        guard sigaction(number, nil, &action) == 0 else { return false }
+        return unsafeBitCast(action.__sigaction_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
     private static func isInterruption(_ error: any Error) -> Bool {

@@ -5,6 +5,7 @@ import HelperProcesses
 @main
 enum Program {
     static func main() async {
+        StandardStreams.occupy()
         ProcessMemory.close()
         ProcessMemory.shareArenas()
         await Healthrelay.perform()

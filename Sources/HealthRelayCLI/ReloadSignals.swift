@@ -12,13 +12,11 @@ struct ReloadSignals: Service, CustomStringConvertible {
     let settings: AsyncStream<Settings>
     private let continuation: AsyncStream<Settings>.Continuation
     private let global: GlobalOptions
-    private let flags: [String: String]
     private let logger: Logger
 
-    init(global: GlobalOptions, flags: [String: String], logger: Logger) {
+    init(global: GlobalOptions, logger: Logger) {
         (settings, continuation) = AsyncStream.makeStream()
         self.global = global
-        self.flags = flags
         self.logger = logger
     }
 
@@ -26,7 +24,7 @@ struct ReloadSignals: Service, CustomStringConvertible {
         await cancelWhenGracefulShutdown {
             for await _ in await UnixSignalsSequence(trapping: .sighup) {
                 do {
-                    continuation.yield(try global.settings(flags))
+                    continuation.yield(try global.settings())
                 } catch {
                     let problem = Problem(describing: error) ?? .unexpected(error)
                     logger.error(

@@ -281,11 +281,13 @@ struct PhoneAnswerReader: Sendable {
                 .connectionLost, route: route, status: answer.status,
                 detail: "the JSON ends early, at byte \(failure.offset)")
         }
-        let found = ServerText.summary(
-            of: answer.body, type: answer.headers.first(name: "content-type"), masking: secrets)
+        // What was found may be a sample, or a token: only what is no JSON from its first byte is shown.
+        let type = answer.headers.first(name: "content-type")
+        let found =
+            failure.offset == 0 ? ", found " + ServerText.summary(of: answer.body, type: type, masking: secrets) : ""
         return HealthSyncError(
             .notJSON, route: route, status: answer.status,
-            detail: "expected \(failure.expected) at byte \(failure.offset), found \(found)")
+            detail: "expected \(failure.expected) at byte \(failure.offset)" + found)
     }
 
     private func unexpected(_ key: String, _ answer: PhoneAnswer) -> HealthSyncError {

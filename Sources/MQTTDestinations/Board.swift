@@ -20,6 +20,8 @@ struct Board: Sendable {
     struct Kept: Sendable {
         var measuredAt: Instant
         var reading: String
+        /// Whether it has a weight, or what one could be computed from.
+        var revealsWeight: Bool
     }
 
     let naming: Naming
@@ -53,10 +55,7 @@ struct Board: Sendable {
         let id = id(of: reading.device, person: delivered.person)
         let topic = topics.state(of: id, kind)
         guard delivered.hold == nil else {
-            concealed.insert(topic)
-            kept[topic] = nil
-            meters[id]?.newest[kind] = nil
-            if meters[id]?.newest.isEmpty == true { meters[id] = nil }
+            conceal(kind, of: id)
             return
         }
         concealed.remove(topic)
@@ -69,6 +68,36 @@ struct Board: Sendable {
         meter.device = reading.device
         meter.newest[kind] = delivered
         meters[id] = meter
+    }
+
+    /// Takes off what people do not consent to, also of readings that were pruned here.
+    ///
+    /// - Parameter denied: the kinds, by person.
+    mutating func conceal(_ denied: [String: Set<ReadingKind>], of devices: [StoredDevice]) {
+        let shown = Set(meters.keys).union(kept.keys.compactMap(Self.id(in:)))
+        for (person, kinds) in denied where !kinds.isEmpty {
+            for id in devices.flatMap({ naming.ids(of: $0, person: person) }) where shown.contains(id) {
+                for kind in kinds { conceal(kind, of: id) }
+                if kinds.contains(.weight) { withholdWeight(of: id) }
+            }
+        }
+    }
+
+    private mutating func conceal(_ kind: ReadingKind, of id: String) {
+        let topic = topics.state(of: id, kind)
+        concealed.insert(topic)
+        kept[topic] = nil
+        meters[id]?.newest[kind] = nil
+        if meters[id]?.newest.isEmpty == true { meters[id] = nil }
+    }
+
+    /// Takes the weight off that came with a body composition.
+    private mutating func withholdWeight(of id: String) {
+        if let composition = meters[id]?.newest[.bodyComposition]?.reading {
+            meters[id]?.newest[.bodyComposition]?.reading = composition.withholdingWeight
+        }
+        let topic = topics.state(of: id, .bodyComposition)
+        if kept[topic]?.revealsWeight == true { conceal(.bodyComposition, of: id) }
     }
 
     /// The id of a meter and a person. A backlog is mostly one meter's.
@@ -88,7 +117,12 @@ struct Board: Sendable {
         let known = meters.lazy.flatMap { id, meter in meter.newest.map { (id, $0.key, $0.value) } }
             .first { topics.state(of: $0.0, $0.1) == topic }
         if let known, known.2.timestamp >= time { return }
-        kept[topic] = Kept(measuredAt: time, reading: reading)
+        let members = (try? JSONSerialization.jsonObject(with: Data(payload)) as? [String: Any]) ?? [:]
+        kept[topic] = Kept(
+            measuredAt: time, reading: reading,
+            revealsWeight: VitalValue.Part.allCases.contains { part in
+                part.revealsWeight && members[part.name].map { !($0 is NSNull) } ?? false
+            })
     }
 
     /// Takes readings off, and puts in their place the newest that are left.

@@ -31,9 +31,10 @@ extension BrokerDestination {
     /// Whether the destination is switched off or has moved: it is not even connected to then.
     func isHeld() async throws -> Bool { try await store.standingHold(at: try await key()) != nil }
 
-    /// The connection, opened if there is none. Whoever asks meanwhile waits for the same attempt.
+    /// The connection, opened and made ready if there is none. Whoever asks meanwhile waits for the same attempt.
     func linked() async throws(DeliveryFailure) -> Link {
-        if let link, link.connection.isOpen, link.hasWill == isKept { return link }
+        // While it is made ready it is open already, and not known yet what the broker keeps.
+        if opening == nil, let link, link.connection.isOpen, link.hasWill == isKept { return link }
         let task: Task<DeliveryFailure?, Never>
         if let opening {
             task = opening

@@ -53,7 +53,13 @@ extension MQTTDestination {
             // A destination that is switched off, or has moved, is told nothing.
             guard try await store.standingHold(at: try await key()) == nil else { return }
             let (devices, people) = (try await store.devices(), try await store.users())
+            var denied: [String: Set<ReadingKind>] = [:]
+            for person in people {
+                let consents = try await store.consents(of: person.key, at: try await key())
+                denied[person.clientUserID] = Set(consents.filter { !$0.isGranted }.map(\.kind))
+            }
             known = link.board.note(devices, people)
+            link.board.conceal(denied, of: devices)
         } catch {
             logger.notice("devices and people could not be read", metadata: ["code": "\(DeliveryFailure(error).code)"])
         }

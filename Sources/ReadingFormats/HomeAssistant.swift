@@ -83,7 +83,8 @@ public enum HomeAssistant {
 
     // MARK: States
 
-    /// What a reading shows: each of its quantities, `measured_at` (RFC 3339, UTC) and `reading_id`.
+    /// What a reading shows: each of its quantities, `measured_at` (RFC 3339, UTC) and `reading_id`, and `status` if the device said
+    /// something of the measurement.
     ///
     /// A quantity without a number is null, which Home Assistant shows as unknown.
     ///
@@ -91,13 +92,16 @@ public enum HomeAssistant {
     public static func state(of reading: Reading) throws(FormatOmission) -> JSONValue {
         guard reading.excluded == nil else { throw FormatOmission(.excluded) }
         guard let instant = reading.time.instant else { throw FormatOmission(.noTime) }
-        return .object(
-            sensors(of: reading).map { sensor in
-                .init(sensor.key, sensor.quantity?.number.number.map(JSONValue.number) ?? .null)
-            } + [
-                .init("measured_at", .string(instant.flooredToSecond.description)),
-                .init("reading_id", .string(reading.id.description)),
-            ])
+        var members: [JSONValue.Member] = sensors(of: reading).map { sensor in
+            .init(sensor.key, sensor.quantity?.number.number.map(JSONValue.number) ?? .null)
+        }
+        members += [
+            .init("measured_at", .string(instant.flooredToSecond.description)),
+            .init("reading_id", .string(reading.id.description)),
+        ]
+        let names = reading.record.status.names
+        if !names.isEmpty { members.append(.init("status", .array(names.map(JSONValue.string)))) }
+        return .object(members)
     }
 
     /// What a battery shows, in per cent.

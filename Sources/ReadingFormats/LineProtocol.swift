@@ -134,9 +134,7 @@ public struct LineWriter: Sendable {
             throw error
         }
         addID(of: reading)
-        if !reading.record.status.isEmpty {
-            field("status", text: reading.record.status.names.joined(separator: " "))
-        }
+        addStatus(of: reading)
         if let timestamp, let own = reading.time.instant, own.flooredToSecond != timestamp.flooredToSecond {
             field("original_time", text: own.description)
         }
@@ -164,6 +162,7 @@ public struct LineWriter: Sendable {
             }
             field(name, sample.value)
             addID(of: reading)
+            addStatus(of: reading)
             octets.append(UInt8(ascii: " "))
             octets.append(digits: LineProtocol.milliseconds(of: sample.time))
         }
@@ -220,6 +219,12 @@ public struct LineWriter: Sendable {
         begin(ours: "reading_id=\"")
         octets.append(reading.id)
         octets.append(UInt8(ascii: "\""))
+    }
+
+    /// Writes what the device said of the measurement, if it did.
+    private mutating func addStatus(of reading: Reading) {
+        guard !reading.record.status.isEmpty else { return }
+        field("status", text: reading.record.status.names.joined(separator: " "))
     }
 
     private mutating func field(_ name: String, text: String) {

@@ -18,8 +18,9 @@ extension ReadingFormat {
 /// `meta.measured` says where it is from. What was not measured lately is left out. Numbers are in the units that the names say:
 /// `hr` and pulses in beats a minute, variability in milliseconds, temperatures in °C, masses in kg, and the others as named.
 ///
-/// Source: synheart-wear, `schema/metrics.schema.json`. The schema lets `metrics` and `meta` have further members; `hr`,
-/// `hrv_rmssd` and `hrv_sdnn` are its own.
+/// Source: synheart-wear, `schema/metrics.schema.json`. The schema lets `metrics` and `meta` have further members. Of its own the
+/// document has `hr`, `hrv_rmssd` and `hrv_sdnn`, and lacks `steps`, `calories` and `stress`: what another program says of these is
+/// kept as it came (`KeptSample`). Intervals between beats are not in the schema.
 public struct UnifiedMetrics: Sendable {
     /// What is known of a device beyond a reading.
     public struct DeviceFigures: Sendable, Hashable {

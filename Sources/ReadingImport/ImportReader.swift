@@ -150,7 +150,8 @@ public struct ImportRules: Sendable {
     public var person: String
     /// The person's zones, each with its beginning, the earliest first: for times without an offset.
     public var zones: [(begins: Instant, zone: ZoneRules)]
-    /// The order of day and month in dates that may mean two days; `nil`: the data has to prove it.
+    /// The order of day and month in dates that may mean two days; `nil`: the data has to prove it. Data that proves the other
+    /// order is refused.
     public var dateOrder: DateOrder?
     /// Whether the person that a row names is heeded.
     public var takesPeople: Bool

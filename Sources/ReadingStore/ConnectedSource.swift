@@ -83,17 +83,8 @@ extension ReadingStore {
         user: UserKey, provider: String, at destination: DestinationKey
     ) async throws -> ConnectedSource? {
         try await read { [sealing] db in
-            let others = try Int64.fetchAll(
-                db,
-                sql: """
-                    SELECT other.destination FROM destination_user AS own JOIN destination_user AS other
-                        ON other.user = own.user AND other.id = own.id AND other.destination <> own.destination
-                    JOIN destination AS d ON d.key = own.destination
-                    JOIN destination AS o ON o.key = other.destination AND o.kind = d.kind AND o.address = d.address
-                    WHERE own.user = ? AND own.destination = ?
-                    """, arguments: [user.rawValue, destination.rawValue])
-            let known = try others.flatMap { other in
-                try Self.storedSources(db, sealing, user: user, at: DestinationKey(rawValue: other))
+            let known = try Self.otherNames(db, of: user, at: destination).flatMap { other in
+                try Self.storedSources(db, sealing, user: user, at: other)
             }.filter { $0.source.provider == provider }
             if known.contains(where: { !$0.holds }) { return ConnectedSource(provider: provider, status: .revoked) }
             return known.map { $0.source }.max { lhs, rhs in
@@ -111,12 +102,45 @@ extension ReadingStore {
         _ source: ConnectedSource, user: UserKey, at destination: DestinationKey = .vital
     ) async throws {
         try await write(.source) { [sealing] db in
-            var source = source
-            let known = try Self.storedSources(db, sealing, user: user, at: destination)
-                .first { $0.source.provider == source.provider }
-            if let known, known.source.wasCreatedOnce || !known.holds { source.wasCreatedOnce = true }
-            try Self.write(db, sealing, source, user: user, at: destination)
+            try Self.note(db, sealing, source, user: user, at: destination)
         }
+    }
+
+    /// Notes what the owner of a source says of it: it also counts where the same account is known under another name.
+    ///
+    /// - Throws: ``lockedBecause`` if the key is missing.
+    package func setSourceByOwner(
+        _ source: ConnectedSource, user: UserKey, at destination: DestinationKey
+    ) async throws {
+        try await write(.source) { [sealing] db in
+            try Self.note(db, sealing, source, user: user, at: destination)
+            for other in try Self.otherNames(db, of: user, at: destination) {
+                for known in try Self.storedSources(db, sealing, user: user, at: other)
+                where known.holds && known.source.provider == source.provider {
+                    var former = known.source
+                    (former.status, former.checkedAt) = (source.status, source.checkedAt)
+                    // What the server lists as connected later than that was connected by the owner since.
+                    former.connectedAt = source.connectedAt ?? former.connectedAt
+                    try Self.write(db, sealing, former, user: user, at: other)
+                }
+            }
+        }
+    }
+
+    /// Other destinations of the same kind and address that call the person by the same id.
+    private static func otherNames(
+        _ db: Database, of user: UserKey, at destination: DestinationKey
+    ) throws -> [DestinationKey] {
+        try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT other.destination FROM destination_user AS own JOIN destination_user AS other
+                    ON other.user = own.user AND other.id = own.id AND other.destination <> own.destination
+                JOIN destination AS d ON d.key = own.destination
+                JOIN destination AS o ON o.key = other.destination AND o.kind = d.kind AND o.address = d.address
+                WHERE own.user = ? AND own.destination = ?
+                """, arguments: [user.rawValue, destination.rawValue]
+        ).map(DestinationKey.init(rawValue:))
     }
 
     /// Notes, before the request is sent, that we create this source: it is created once only.
@@ -142,6 +166,16 @@ extension ReadingStore {
             let source = ConnectedSource(provider: known.source.provider, status: .revoked, wasCreatedOnce: true)
             try write(db, sealing, source, user: user, at: destination)
         }
+    }
+
+    private static func note(
+        _ db: Database, _ sealing: Sealing, _ source: ConnectedSource, user: UserKey, at destination: DestinationKey
+    ) throws {
+        var source = source
+        let known = try storedSources(db, sealing, user: user, at: destination)
+            .first { $0.source.provider == source.provider }
+        if let known, known.source.wasCreatedOnce || !known.holds { source.wasCreatedOnce = true }
+        try write(db, sealing, source, user: user, at: destination)
     }
 
     private static func write(

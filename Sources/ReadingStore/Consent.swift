@@ -176,41 +176,55 @@ struct ConsentWords: Sendable {
 
     init(_ db: Database) throws {
         standard = try ReadingStore.consentStandard(db)
-        let select = try PreparedStatement(
-            db,
-            """
-            SELECT user, kind, is_granted, at, is_early, destination, key FROM consent
-            WHERE key IN (SELECT max(key) FROM consent GROUP BY user, kind, destination)
-            """)
-        defer { select.reset() }
-        while try select.next() {
-            let key = ConsentKey(user: select.int(0), kind: select.int(1))
-            let word = Word(
-                number: select.int(6), isGranted: select.int(2) != 0, at: Instant(microseconds: select.int(3)),
-                isEarly: select.int(4) != 0)
-            if let destination = select.optionalInt(5) {
-                own[DestinationKey(rawValue: destination), default: [:]][key] = word
-            } else {
-                general[key] = word
-            }
+        for (destination, words) in try Self.lastWords(db) {
+            if let destination { own[destination] = words } else { general = words }
         }
         try heedFormerNames(db)
     }
 
-    /// Has the denials to a destination that is no longer named count at one of the same kind and address that came after it: it is
-    /// the same one under another name. What somebody says of the new name replaces them.
+    /// The last words about everything (`nil`) and about each destination.
+    ///
+    /// - Parameter number: the last word that counts.
+    private static func lastWords(
+        _ db: Database, upTo number: Int64 = .max
+    ) throws -> [DestinationKey?: [ConsentKey: Word]] {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT user, kind, is_granted, at, is_early, destination, key FROM consent
+            WHERE key IN (SELECT max(key) FROM consent WHERE key <= ? GROUP BY user, kind, destination)
+            """)
+        select.bind(1, number)
+        defer { select.reset() }
+        var found: [DestinationKey?: [ConsentKey: Word]] = [:]
+        while try select.next() {
+            let key = ConsentKey(user: select.int(0), kind: select.int(1))
+            let destination = select.optionalInt(5).map(DestinationKey.init(rawValue:))
+            found[destination, default: [:]][key] = Word(
+                number: select.int(6), isGranted: select.int(2) != 0, at: Instant(microseconds: select.int(3)),
+                isEarly: select.int(4) != 0)
+        }
+        return found
+    }
+
+    /// Has the denials to a destination that is no longer named count at one of the same kind and address that came, or came back,
+    /// after it: it is the same one under another name. What somebody says of that name from then on replaces them.
     private mutating func heedFormerNames(_ db: Database) throws {
         guard own.values.contains(where: { words in words.values.contains { !$0.isGranted } }) else { return }
         let destinations = try ReadingStore.destinations(db)
         for heir in destinations where heir.state != .removed && heir.address != nil {
+            let returned = try ReadingStore.lastWordBeforeReturn(db, of: heir.key)
+            // What was said later of a name that came after this one neither counts nor hides what was said before.
+            let earlier = try returned > 0 ? Self.lastWords(db, upTo: returned) : [:]
             var last: [ConsentKey: Word] = [:]
             for former in destinations
-            where former.state == .removed && former.kind == heir.kind && former.address == heir.address
-                && former.key.rawValue < heir.key.rawValue
-            {
-                last.merge(own[former.key] ?? [:]) { $0.number > $1.number ? $0 : $1 }
+            where former.state == .removed && former.kind == heir.kind && former.address == heir.address {
+                let words = former.key.rawValue < heir.key.rawValue ? own[former.key] : earlier[former.key]
+                last.merge(words ?? [:]) { $0.number > $1.number ? $0 : $1 }
             }
-            own[heir.key, default: [:]].merge(last.filter { !$0.value.isGranted }) { said, _ in said }
+            own[heir.key, default: [:]].merge(last.filter { !$0.value.isGranted }) { said, denial in
+                said.number > min(returned, denial.number) ? said : denial
+            }
         }
     }
 

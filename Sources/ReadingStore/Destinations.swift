@@ -148,6 +148,7 @@ extension ReadingStore {
             guard let made = try Self.destinations(db).first(where: { $0.name == name }) else {
                 throw StoreError.unknown("destination \(name)")
             }
+            if let known, known.state == .removed || known.kind != kind { try Self.noteReturn(db, of: made.key) }
             if made.hasUniqueSeconds, known?.hasUniqueSeconds == false {
                 // What it was given before is told apart by what it is: it takes its second, and may share it.
                 try db.execute(
@@ -211,6 +212,7 @@ extension ReadingStore {
             if let address, let former = known.address, address != former {
                 try Self.forgetPeople(db, at: known.key)
                 try Self.set(db, Self.movedSetting(known.key), lines: [String(now.microseconds)])
+                try Self.noteReturn(db, of: known.key)
             }
             try db.execute(
                 sql: """
@@ -227,6 +229,22 @@ extension ReadingStore {
 
     private static func movedSetting(_ destination: DestinationKey) -> String {
         "destination.moved.\(destination.rawValue)"
+    }
+
+    /// Notes that a destination is back in the settings, or at another address: what was denied meanwhile to the same place under
+    /// another name counts.
+    private static func noteReturn(_ db: Database, of destination: DestinationKey) throws {
+        let last = try PreparedStatement(db, "SELECT max(key) FROM consent").firstInt()
+        try set(db, returnSetting(destination), lines: last.map { [String($0)] } ?? [])
+    }
+
+    /// The number of the last word about consent that was said before a destination came back; 0 if it never was away.
+    static func lastWordBeforeReturn(_ db: Database, of destination: DestinationKey) throws -> Int64 {
+        try lines(db, returnSetting(destination)).first.flatMap(Int64.init) ?? 0
+    }
+
+    private static func returnSetting(_ destination: DestinationKey) -> String {
+        "destination.returned.\(destination.rawValue)"
     }
 
     /// Forgets what a server calls people, which sources they have there, and which zone it was told of.

@@ -231,6 +231,7 @@ extension ReadingStore {
         for destination in try Self.destinations(db) {
             try Self.set(db, Self.zoneSetting(user, destination.key), lines: [])
         }
+        try Self.forgetTargets(of: user, db)
         try Self.set(
             db, SlotOwners.setting, lines: Self.lines(db, SlotOwners.setting).filter { !$0.hasSuffix(" \(user)") })
         try Self.endSubscribers(of: user, db)

@@ -215,6 +215,15 @@ extension Journal {
         guard try update.run() > 0 else { throw StoreError.unknown("frame \(row)") }
     }
 
+    /// Notes when a frame was received by the time since the machine began.
+    func note(_ moment: BootTime, of frame: Int64) throws {
+        let update = try PreparedStatement(db, "UPDATE frame SET boot_id = ?, boot_time = ? WHERE key = ?")
+        update.bind(1, octets: Array(moment.boot.utf8))
+        update.bind(2, moment.microseconds)
+        update.bind(3, frame)
+        try update.run()
+    }
+
     func attach(_ frame: Int64, to reading: Int64, _ role: FrameRole) throws {
         statements.attach.bind(1, reading)
         statements.attach.bind(2, frame)

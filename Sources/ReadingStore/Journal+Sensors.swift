@@ -10,7 +10,7 @@ extension Journal {
             outcomes.append(.nothing)
             return
         }
-        var starts = try SensorStarts(db, device: contact.device)
+        var starts = try SensorStarts(db, device: contact.device, epoch: epoch)
         try starts.note(scan, scannedAt: frame.receivedAt)
         // The frame belongs to all of its records: where the first has it already, they all do.
         var (isStored, stored): (Bool, Int64?) = (false, nil)
@@ -77,7 +77,8 @@ extension Journal {
     func isSuperseded(_ facts: SensorFacts) throws -> Bool {
         guard facts.source == .trend else { return false }
         return try !deliverable(minute: facts.minute, source: .history).isEmpty
-            || pruned?.hasMinute(facts.minute, .history, device: contact.device, user: contact.user) ?? false
+            || pruned?.hasMinute(facts.minute, .history, device: contact.device, epoch: epoch, user: contact.user)
+                ?? false
     }
 
     private func deliverable(minute: UInt16, source: SensorFacts.Source) throws -> [Int64] {
@@ -85,13 +86,14 @@ extension Journal {
             db,
             """
             SELECT s.reading FROM sensor_record AS s JOIN reading AS r ON r.key = s.reading
-            WHERE s.device = ? AND s.minute = ? AND s.source = ? AND r.user = ?
+            WHERE s.device = ? AND s.minute = ? AND s.source = ? AND r.user = ? AND r.sequence_epoch = ?
                 AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL
             """)
         select.bind(1, contact.device)
         select.bind(2, Int64(minute))
         select.bind(3, Int64(source.rawValue))
         select.bind(4, contact.user)
+        select.bind(5, Int64(epoch))
         var keys: [Int64] = []
         while try select.next() { keys.append(select.int(0)) }
         return keys
@@ -99,7 +101,8 @@ extension Journal {
 
     /// Has the history record take the place of its minute's trend record: at the server too, under the same timestamp.
     private func supersede(minute: UInt16, by history: Int64) throws -> [FrameOutcome] {
-        let places = try pruned?.takeTimestamps(ofTrend: minute, device: contact.device, user: contact.user) ?? []
+        let places =
+            try pruned?.takeTimestamps(ofTrend: minute, device: contact.device, epoch: epoch, user: contact.user) ?? []
         for place in places {
             // How often what was pruned had changed is not known: mostly never.
             try OutboxPlace(

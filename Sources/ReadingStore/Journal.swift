@@ -163,6 +163,8 @@ struct Journal {
             statements.insertReading, stored.columns, content: try sealing.blob(of: stored), key: key)
         try statements.insertReading.run()
         try attach(row, to: key, .record)
+        // This machine's clock may turn out to have been behind.
+        if timeExclusion == .implausibleTime, let moment = frame.bootTime { try note(moment, of: row) }
         if let facts = record.sensor { try insert(facts, of: key) }
         var reading = Reading(
             id: id, record: record, context: context, device: contact.description, time: time,
@@ -202,7 +204,8 @@ struct Journal {
             try forgetStoredFrame()
             isKept = true
         }
-        if !isKept, !FrameBatch.keeps(frame.format), record.heeding(reading.record) == reading.record,
+        if !isKept, !FrameBatch.keeps(frame.format),
+            record.heeding(reading.record).asEarlier(reading.record) == reading.record,
             try isDropped(frameOf: reading, key)
         {
             // Its octets were let go, and it says what it said.
@@ -318,11 +321,36 @@ struct Journal {
         return .revised(try load(key))
     }
 
+    /// Judges the time of a stored reading by when its frame is known by now to have been received. The time itself stays.
+    ///
+    /// - Parameters:
+    ///   - frame: the record's frame.
+    ///   - receivedAt: when that was received.
+    ///   - isWhole: whether everything came in its contact that there was.
+    /// - Returns: `nil` if the reading stays excluded by its time.
+    mutating func judgeTime(
+        of key: Int64, _ frame: Frame, receivedAt: Instant, isWhole: Bool
+    ) throws -> FrameOutcome? {
+        let reading = try load(key)
+        guard exclusion(of: reading.record, at: reading.time, receivedAt: receivedAt) != .implausibleTime else {
+            return nil
+        }
+        try revise(key, from: reading, to: reading.record, at: reading.time, receivedAt: receivedAt)
+        // Until its context has come it may be none of the kind it looks like.
+        if !isWhole, reading.context == nil, decoder.awaitsContext(frame, model: contact.description.model) {
+            try setOutbox(key, .withdrawn)
+        }
+        return .revised(try load(key))
+    }
+
     /// Notes what a device says anew of a record. Its time stays: it is the server's key.
     ///
-    /// - Parameter time: the time of a record that had none.
+    /// - Parameters:
+    ///   - time: the time of a record that had none, or whose time is judged again.
+    ///   - receivedAt: when its frame was received, where the reading says it wrongly.
     mutating func revise(
-        _ key: Int64, from reading: Reading, to record: Record, at time: ResolvedTime? = nil
+        _ key: Int64, from reading: Reading, to record: Record, at time: ResolvedTime? = nil,
+        receivedAt: Instant? = nil
     ) throws {
         try change(key) { stored in
             stored.columns.baseTime = record.baseTime?.secondsSinceEpoch
@@ -332,7 +360,7 @@ struct Journal {
             stored.content = ReadingContent(of: record, context: reading.context, leftOut: reading.leftOut)
             guard let time else { return }
             stored.columns.set(time)
-            let exclusion = exclusion(of: record, at: time, receivedAt: reading.receivedAt)
+            let exclusion = exclusion(of: record, at: time, receivedAt: receivedAt ?? reading.receivedAt)
             // One that was moved from the contact's person is somebody's, whatever its slot says.
             let isMoved = exclusion == .otherUser && stored.columns.user != contact.user
             stored.columns.timeExclusion = isMoved ? nil : exclusion?.code

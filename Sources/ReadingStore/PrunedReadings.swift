@@ -108,12 +108,14 @@ struct PrunedReadings {
     }
 
     /// Whether a delivered record of a sensor's minute was pruned.
-    func hasMinute(_ minute: UInt16, _ source: SensorFacts.Source, device: Int64, user: Int64) throws -> Bool {
+    func hasMinute(
+        _ minute: UInt16, _ source: SensorFacts.Source, device: Int64, epoch: Int, user: Int64
+    ) throws -> Bool {
         let find = try PreparedStatement(
             db,
             """
             SELECT 1 FROM pruned
-            WHERE device = ? AND minute = ? AND source = ? AND user = ?
+            WHERE device = ? AND minute = ? AND source = ? AND user = ? AND sequence_epoch = ?
                 AND EXISTS (SELECT 1 FROM pruned_place AS p WHERE p.identity = pruned.identity
                     AND p.delivered_at IS NOT NULL) LIMIT 1
             """)
@@ -121,18 +123,20 @@ struct PrunedReadings {
         find.bind(2, Int64(minute))
         find.bind(3, Int64(source.rawValue))
         find.bind(4, user)
+        find.bind(5, Int64(epoch))
         return try find.firstInt() != nil
     }
 
     /// Hands on the timestamps that a minute's pruned trend record has at destinations.
     func takeTimestamps(
-        ofTrend minute: UInt16, device: Int64, user: Int64
+        ofTrend minute: UInt16, device: Int64, epoch: Int, user: Int64
     ) throws -> [(destination: Int64, timestamp: Int64, deliveredAt: Int64?)] {
         let condition = """
             timestamp IS NOT NULL AND identity IN (
-                SELECT identity FROM pruned WHERE device = ? AND minute = ? AND source = 1 AND user = ?)
+                SELECT identity FROM pruned
+                WHERE device = ? AND minute = ? AND source = 1 AND user = ? AND sequence_epoch = ?)
             """
-        let arguments: StatementArguments = [device, Int64(minute), user]
+        let arguments: StatementArguments = [device, Int64(minute), user, epoch]
         let places = try Row.fetchAll(
             db, sql: "SELECT block, destinations, timestamp, delivered_at FROM pruned_place WHERE \(condition)",
             arguments: arguments)

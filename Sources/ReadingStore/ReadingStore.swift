@@ -301,6 +301,15 @@ public final class ReadingStore: Sendable {
         }
     }
 
+    /// Gives up the pages and compiled statements that the connections keep, and returns once the one that writes has: what comes next
+    /// is read and compiled again.
+    public func releaseMemory() async {
+        pool.releaseMemoryEventually()
+        await withCheckedContinuation { continuation in
+            pool.asyncWriteWithoutTransaction { _ in continuation.resume() }
+        }
+    }
+
     // MARK: Transactions
 
     /// Commits what `body` does in one transaction and returns when it is durable.

@@ -123,6 +123,9 @@ extension ReadingStore {
     /// Forgets what destinations call the current user: each is asked again. An id that was changed outside of this program
     /// goes, too, and a source that was counts as revoked: it stays so until the owner connects it again.
     ///
+    /// This ends no delivery: a worker that goes on asks the server for the person, and delivers. Where the person is to be
+    /// disconnected, switch delivery off before (``setSyncEnabled(_:)``).
+    ///
     /// - Throws: ``lockedBecause`` if the key is missing.
     public func forgetServerUserIDs() async throws {
         try await write(.user) { [sealing] db in

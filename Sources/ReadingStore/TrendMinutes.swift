@@ -236,7 +236,7 @@ private struct TrendCorrection {
         _ scan: Scan, _ row: Int64, _ journal: Journal, onlyKnownToServer: Bool, _ donors: inout [RecordKey: [Lifted]]
     ) throws {
         var journal = journal
-        let starts = try SensorStarts(db, device: device)
+        let starts = try SensorStarts(db, device: device, epoch: scan.epoch)
         for (minute, record) in scan.trend.sorted(by: { $0.key < $1.key }) {
             guard let facts = record.sensor else { continue }
             let key = RecordKey(at: minute, facts)

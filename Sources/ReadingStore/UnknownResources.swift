@@ -76,6 +76,18 @@ extension ReadingStore {
         try set(db, setting, lines: entries.map { "\($0.user) \($0.kind.code) \($0.provider)" }.sorted())
     }
 
+    /// Forgets which of a person's data servers did not know, refused or were offered again.
+    static func forgetTargets(of user: Int64, _ db: Database) throws {
+        for destination in try destinations(db) {
+            for setting in [unknownSetting, refusedSetting, reofferedSetting] {
+                let place = name(setting, destination.key)
+                let entries = try targets(db, place)
+                let others = entries.filter { $0.user != user }
+                if others != entries { try set(db, place, others) }
+            }
+        }
+    }
+
     static func unknownToServer(_ db: Database, _ destination: DestinationKey) throws -> Set<UnknownResource> {
         try targets(db, name(unknownSetting, destination))
     }

@@ -401,25 +401,53 @@ extension Reading {
     fileprivate func isAsRead(from frame: Frame, _ decoder: any FrameDecoding) -> Bool {
         // What was stored before its device's model was known stays as it was read then.
         [device.model, nil].contains { model in
-            guard var found = decoder.decode(frame, model: model).record(like: record)?.heeding(record) else {
-                return false
-            }
-            // Earlier versions excluded all that an expired sensor still held. It stays as it was stored.
-            if record.sensor != nil, record.exclusion == .sensorNotActive, found.exclusion == nil {
-                found.exclusion = record.exclusion
-            }
-            // They delivered what an oximeter measured while it calibrated, or had a malfunction. It stays as well.
-            if record.value.kind == .spo2, found.exclusion == .errorRecord,
-                [nil, Exclusion.notANumber, .implausible].contains(record.exclusion)
-            {
-                found.exclusion = record.exclusion
-            }
-            return found == record
+            let decoded = decoder.decode(frame, model: model)
+            // Earlier versions placed the rings of a sensor that has ended at its age, excluded. They stay as they were stored.
+            if decoded.hasEnded(recordOf: record) { return true }
+            guard let found = decoded.record(like: record)?.heeding(record) else { return false }
+            return found.asEarlier(record) == record
         }
     }
 }
 
+extension Record {
+    /// The record as an earlier version has read it in the same octets, if a stored one shows that: it stays as it was stored.
+    ///
+    /// - Parameter stored: the record as it was stored.
+    func asEarlier(_ stored: Record) -> Record {
+        var found = self
+        // Earlier versions excluded all that an expired sensor still held.
+        if stored.sensor != nil, stored.exclusion == .sensorNotActive, exclusion == nil {
+            found.exclusion = stored.exclusion
+        }
+        // They delivered what an oximeter measured while it calibrated, or had a malfunction.
+        if stored.value.kind == .spo2, exclusion == .errorRecord,
+            [nil, Exclusion.notANumber, .implausible].contains(stored.exclusion)
+        {
+            found.exclusion = stored.exclusion
+        }
+        // They didn't know until when a summary of a cloud goes.
+        if stored.imported?.updatedAt == nil { found.imported?.updatedAt = nil }
+        // They excluded what a health sensor (2B8B) called an early estimate or beyond its limits, and kept no mark of a doubt.
+        if stored.exclusion == .errorRecord { found.exclusion = stored.exclusion }
+        if !stored.status.contains(.questionable) { found.status.remove(.questionable) }
+        return found
+    }
+}
+
 extension DecodedFrame {
+    /// Whether a sensor that measures no more shows an excluded record in the same ring, at whatever minute.
+    fileprivate func hasEnded(recordOf stored: Record) -> Bool {
+        guard case .sensor(let scan) = self, !scan.isRunning, stored.exclusion != nil, let facts = stored.sensor
+        else { return false }
+        return scan.records.contains { record in
+            var record = record
+            record.sensor?.minute = facts.minute
+            record.exclusion = stored.exclusion
+            return record == stored
+        }
+    }
+
     /// The record of this frame that a stored one must be: the only one, or a scan's of the same minute and ring.
     fileprivate func record(like stored: Record) -> Record? {
         switch self {

@@ -153,6 +153,7 @@ public struct PressureReport: Report {
 
     private static let flags: [ReadingStatus] = [
         .irregularPulse, .bodyMovement, .cuffTooLoose, .improperPosition, .pulseRateTooHigh, .pulseRateTooLow,
+        .questionable,
     ]
 
     private func named(_ flag: ReadingStatus) -> String {
@@ -162,6 +163,7 @@ public struct PressureReport: Report {
         case .cuffTooLoose: words("loose cuff")
         case .improperPosition: words("improper position")
         case .pulseRateTooHigh: words("pulse rate above the cuff's limit")
+        case .questionable: words("questionable")
         default: words("pulse rate below the cuff's limit")
         }
     }

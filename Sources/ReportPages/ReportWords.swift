@@ -141,6 +141,7 @@ extension Language {
             case "pulse_rate_too_high": words("pulse rate too high")
             case "pulse_rate_too_low": words("pulse rate too low")
             case "improper_position": words("improper position")
+            case "questionable": words("questionable")
             default: name.replacing("_", with: " ")
             }
         }

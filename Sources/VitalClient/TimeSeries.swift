@@ -203,7 +203,8 @@ public struct BloodPressureSample: Sendable, Hashable {
     }
 }
 
-/// The samples of one post, all of one resource.
+/// The samples of one post, all of one resource. Of the resources that the server takes these are the ones that meters measure;
+/// others, such as steps or nutrition, can't be posted as a time series here.
 public enum TimeSeriesData: Sendable, Hashable {
     /// Glucose concentrations.
     case glucose([QuantitySample])

@@ -21,6 +21,9 @@ public enum SourcePolicy: String, Sendable, Hashable, CaseIterable {
 ///   repeated until one answer says that the source exists; from then on it counts as having existed.
 ///
 /// The server's list is asked for again when it is older than a lifetime, after a refusal, and after ``forget()``.
+///
+/// What a delivery asks and notes, and what an owner says, are done one after the other: an answer that was on its way
+/// does not undo an owner's word.
 public actor SourceKeeper {
     /// Whether the readings of a source may be posted.
     public struct Decision: Sendable, Hashable {
@@ -58,6 +61,8 @@ public actor SourceKeeper {
     private var owner: SessionOwner?
     /// The store's number of the destination, once it is known there.
     private var key: DestinationKey?
+    /// Ends when whoever came last is done.
+    private var last: Task<Void, Never>?
 
     /// - Parameters:
     ///   - store: keeps the people and their sources.
@@ -168,51 +173,61 @@ public actor SourceKeeper {
     ///   - fresh: asks the server, whatever is remembered.
     public func decide(_ provider: String, for user: StoreUser, fresh: Bool = false) async throws -> Decision {
         if let hold = try await sessionHold(user) { return hold }
-        if !fresh, let entry = known[user.key], clock.uptime() - entry.checkedAt < lifetime {
-            if let decision = entry.decisions[provider] { return decision }
-        } else {
-            try await list(user)
+        if !fresh, let decision = believed(user)?.decisions[provider] { return decision }
+        return try await exclusively {
+            let entry = fresh ? nil : believed(user)
+            // Whoever had the turn before may have decided it.
+            if let decision = entry?.decisions[provider] { return decision }
+            let listed = if let entry { entry.listed } else { try await list(user) }
+            let decision = try await newDecision(provider, for: user, listed)
+            known[user.key]?.decisions[provider] = decision
+            return decision
         }
-        let decision = try await newDecision(provider, for: user)
-        known[user.key]?.decisions[provider] = decision
-        return decision
     }
 
     /// Remembers that the server refuses posts of a source it lists as connected: they wait for the list's lifetime.
     func noteRefusal(of provider: String, for user: StoreUser, reason: String?) async throws -> Decision {
-        let decision = Decision(hold: .sourceError, reason: reason)
-        var source = try await stored(provider, user)
-        source.status = .error
-        source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key, at: place())
-        known[user.key]?.decisions[provider] = decision
-        return decision
+        try await exclusively {
+            var source = try await stored(provider, user)
+            // Revoked while the post was on its way.
+            guard source.status != .revoked else { return Decision(hold: .sourceRevoked, reason: nil) }
+            let decision = Decision(hold: .sourceError, reason: reason)
+            source.status = .error
+            source.checkedAt = clock.now()
+            try await store.setSource(source, user: user.key, at: place())
+            known[user.key]?.decisions[provider] = decision
+            return decision
+        }
     }
 
     /// The sources known of a person after asking the server.
     public func sources(of user: StoreUser) async throws -> [ConnectedSource] {
-        try await list(user)
-        let providers = Set(known[user.key].map { Array($0.listed.keys) } ?? [])
-            .union(try await store.sources(user: user.key, at: place()).map(\.provider))
-        for provider in providers {
-            guard try await stored(provider, user).status != .absent || isListed(provider, user) else { continue }
-            let decision = try await newDecision(provider, for: user)
-            known[user.key]?.decisions[provider] = decision
+        try await exclusively {
+            let listed = try await list(user)
+            let providers = Set(listed.keys)
+                .union(try await store.sources(user: user.key, at: place()).map(\.provider))
+            for provider in providers {
+                guard try await stored(provider, user).status != .absent || listed[provider] != nil else { continue }
+                let decision = try await newDecision(provider, for: user, listed)
+                known[user.key]?.decisions[provider] = decision
+            }
+            return try await store.sources(user: user.key, at: place())
         }
-        return try await store.sources(user: user.key, at: place())
     }
 
     /// Connects a source because its owner says so, also one that was revoked.
     public func connect(_ provider: String, for user: StoreUser) async throws {
-        let userID = try await serverUserID(of: user)
-        _ = try await store.markCreatedOnce(user: user.key, provider: provider, at: place())
-        try await api.connectManualSource(provider, for: userID)
-        // The owner's word ends a revocation; what the server lists from now on counts.
-        var source = try await stored(provider, user)
-        source.status = .absent
-        source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key, at: place())
-        _ = try await confirm(provider, for: user)
+        try await exclusively {
+            let userID = try await serverUserID(of: user)
+            _ = try await store.markCreatedOnce(user: user.key, provider: provider, at: place())
+            try await api.connectManualSource(provider, for: userID)
+            // The owner's word ends a revocation; what the server lists from now on counts.
+            var source = try await stored(provider, user)
+            source.status = .absent
+            source.checkedAt = clock.now()
+            try await store.setSource(source, user: user.key, at: place())
+            _ = try await confirmed(provider, for: user)
+        }
     }
 
     /// A page at the server on which the person connects a provider themselves.
@@ -235,10 +250,15 @@ public actor SourceKeeper {
     ///
     /// - Returns: the source as it is now; nil where the server does not list it: then nothing has changed.
     public func confirm(_ provider: String, for user: StoreUser) async throws -> ConnectedSource? {
-        try await list(user)
-        guard let listed = known[user.key]?.listed[provider] else { return nil }
+        try await exclusively { try await confirmed(provider, for: user) }
+    }
+
+    private func confirmed(_ provider: String, for user: StoreUser) async throws -> ConnectedSource? {
+        guard let listed = try await list(user)[provider] else { return nil }
         var source = try await stored(provider, user)
         source.status = .absent
+        source.checkedAt = clock.now()
+        try await store.setSourceByOwner(source, user: user.key, at: place())
         let decision = try await note(listed, source, user)
         known[user.key]?.decisions[provider] = decision
         return try await stored(provider, user)
@@ -248,19 +268,41 @@ public actor SourceKeeper {
     ///
     /// Where the server cannot be told now, that is thrown; delivery is stopped all the same.
     public func revoke(_ provider: String, of user: StoreUser) async throws {
+        // At once, however long the server takes to answer whoever asks it now; and again after them, who note what they
+        // were told, also if nobody waits for this any more.
+        try await noteRevoked(provider, user)
+        try await exclusively {
+            try await Task { try await noteRevoked(provider, user) }.value
+            try await api.deleteSource(provider, of: try await serverUserID(of: user))
+            known[user.key]?.listed[provider] = nil
+        }
+    }
+
+    private func noteRevoked(_ provider: String, _ user: StoreUser) async throws {
         var source = try await stored(provider, user)
         source.status = .revoked
         source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key, at: place())
-        let decision = Decision(hold: .sourceRevoked, reason: nil)
-        known[user.key]?.decisions[provider] = decision
-        try await api.deleteSource(provider, of: try await serverUserID(of: user))
-        known[user.key]?.listed[provider] = nil
+        try await store.setSourceByOwner(source, user: user.key, at: place())
+        known[user.key]?.decisions[provider] = Decision(hold: .sourceRevoked, reason: nil)
     }
 
     // MARK: Asking and deciding
 
-    private func isListed(_ provider: String, _ user: StoreUser) -> Bool { known[user.key]?.listed[provider] != nil }
+    /// Works once everybody who came before is done, also for somebody who has given up meanwhile.
+    private func exclusively<Value>(_ body: () async throws -> Value) async throws -> Value {
+        let previous = last
+        let (turn, end) = AsyncStream<Void>.makeStream()
+        last = Task { for await _ in turn {} }
+        defer { end.finish() }
+        await previous?.value
+        return try await body()
+    }
+
+    /// What the server said of a person, while it is believed.
+    private func believed(_ user: StoreUser) -> Known? {
+        guard let entry = known[user.key], clock.uptime() - entry.checkedAt < lifetime else { return nil }
+        return entry
+    }
 
     /// What is known of a source. A destination that has another name now knows what it knew under the former one: what was
     /// revoked stays so.
@@ -274,7 +316,8 @@ public actor SourceKeeper {
         return former
     }
 
-    private func list(_ user: StoreUser) async throws {
+    /// - Returns: what the server lists, by provider; ``forget()`` may come before it is used.
+    private func list(_ user: StoreUser) async throws -> [String: VitalSource] {
         let userID = try await serverUserID(of: user)
         let sources: [VitalSource]
         do {
@@ -284,9 +327,9 @@ public actor SourceKeeper {
             sources = try await api.connectedSources(of: try await createUser(user))
         }
         try await tellZone(of: user)
-        known[user.key] = Known(
-            listed: Dictionary(sources.map { ($0.provider, $0) }, uniquingKeysWith: VitalSource.worse),
-            checkedAt: clock.uptime())
+        let listed = Dictionary(sources.map { ($0.provider, $0) }, uniquingKeysWith: VitalSource.worse)
+        known[user.key] = Known(listed: listed, checkedAt: clock.uptime())
+        return listed
     }
 
     /// Tells the server the person's zone where it knows another: it counts where a source names none.
@@ -305,9 +348,11 @@ public actor SourceKeeper {
         }
     }
 
-    private func newDecision(_ provider: String, for user: StoreUser) async throws -> Decision {
+    private func newDecision(
+        _ provider: String, for user: StoreUser, _ listed: [String: VitalSource]
+    ) async throws -> Decision {
         let source = try await stored(provider, user)
-        if let listed = known[user.key]?.listed[provider] {
+        if let listed = listed[provider] {
             guard source.status != .revoked || Self.isNewer(listed, than: source) else {
                 return Decision(hold: .sourceRevoked, reason: "revoked here, but not yet removed at the server")
             }
@@ -338,8 +383,7 @@ public actor SourceKeeper {
             return Decision(hold: .noSource, reason: error.serverSaid ?? error.summary)
         }
         CrashPoint.reach("source.after-create")
-        try await list(user)
-        guard let listed = known[user.key]?.listed[source.provider] else {
+        guard let listed = try await list(user)[source.provider] else {
             try await noteAbsent(source, user)
             return Decision(hold: .noSource, reason: "the server does not list the source it has just connected")
         }

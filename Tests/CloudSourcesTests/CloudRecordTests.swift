@@ -232,6 +232,31 @@ import Testing
         #expect(DecodedFrame(importedSample: sample.octets) == .imported(sample))
     }
 
+    @Test("a Garmin summary that covers more is the same record, and newer; a spot check and an epoch are others")
+    func grown() throws {
+        func sample(_ id: String, _ collection: String = "dailies", seconds: Int) throws -> ImportedSample {
+            let json = CloudRecords.garmin(id, at: Self.date, #""steps":1,"lastNightAvg":44"#, seconds: seconds)
+            return try #require(try Self.samples(.garmin, collection, json)["record"])
+        }
+        let (day, noon) = (try sample("x2f-5fe4-15180", seconds: 86_400), try sample("x2f-5fe4-c2c4", seconds: 49_860))
+        #expect(day.id == noon.id && day.updatedAt == day.end && noon.updatedAt == noon.end)
+        #expect(day.recordName == "dailies/x2f-5fe4-/record" && day.formerName == "dailies/x2f-5fe4-15180/record")
+        let former = ImportedSample.id(
+            ofRecord: "dailies/x2f-5fe4-15180/record", person: "ann", provider: "garmin", kind: .activity)
+        #expect(day.otherIDs == [former])
+        // A night may become shorter, so that the last answer counts.
+        let night = try sample("x2f-5fe4-7080", "sleeps", seconds: 28_800)
+        #expect(night.recordName == "sleeps/x2f-5fe4-/record" && night.updatedAt == nil)
+        for (id, collection, seconds) in [
+            ("x2f-5fe4-0", "pulseox", 0), ("x2f-5fe4", "pulseox", 86_400), ("x2f-5fe4-6", "epochs", 6),
+            ("x2f-5fe4-6", "epochs", 840), ("x2f-384", "hrv", 901),
+        ] {
+            let other = try sample(id, collection, seconds: seconds)
+            #expect(other.recordName == "\(collection)/\(id)/record" && other.formerName == nil)
+            #expect(other.updatedAt == nil && other.otherIDs.isEmpty)
+        }
+    }
+
     @Test("what can't be read keeps its octets and says why; what is no frame is refused")
     func unreadable() {
         for json in [

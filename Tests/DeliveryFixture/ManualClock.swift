@@ -37,20 +37,25 @@ package final class ManualClock: Sendable {
     /// What was asked for, in order.
     package var slept: [Duration] { state.withLock { $0.slept } }
 
+    /// What was waited for did not come within a minute, or longer on a busy machine: the wait is counted in looks.
+    package struct NobodySleeps: Error { package var slept: [Duration] }
+
     /// Waits until that many sleeps were asked for.
     package func waitForSleeps(_ count: Int) async throws {
-        for _ in 0..<2000 {
-            if slept.count >= count { return }
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        try await wait { self.slept.count >= count }
     }
 
     /// Waits until somebody sleeps: what the last advance has begun is over.
     package func waitForSleeper() async throws {
-        for _ in 0..<2000 {
-            if state.withLock({ !$0.sleepers.isEmpty }) { return }
+        try await wait { self.state.withLock { !$0.sleepers.isEmpty } }
+    }
+
+    private func wait(until condition: () -> Bool) async throws {
+        for _ in 0..<12_000 {
+            if condition() { return }
             try await Task.sleep(for: .milliseconds(5))
         }
+        throw NobodySleeps(slept: slept)
     }
 
     package func advance(by duration: Duration) {
@@ -64,19 +69,25 @@ package final class ManualClock: Sendable {
     }
 
     private func sleep(_ duration: Duration) async throws {
-        let number = state.withLock { state in
+        let (number, began) = state.withLock { state in
             state.next += 1
             state.slept.append(duration)
-            return state.next
+            return (state.next, state.uptime)
         }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                let isCancelled = state.withLock { state in
-                    guard !Task.isCancelled else { return true }
-                    state.sleepers[number] = Sleeper(due: state.uptime + duration, continuation: continuation)
-                    return false
+                let (isCancelled, isOver) = state.withLock { state in
+                    // Whoever saw that this sleep was asked for may have moved the clock since.
+                    let isOver = state.uptime > began && state.uptime >= began + duration
+                    guard !Task.isCancelled, !isOver else { return (Task.isCancelled, isOver) }
+                    state.sleepers[number] = Sleeper(due: began + duration, continuation: continuation)
+                    return (false, false)
                 }
-                if isCancelled { continuation.resume(throwing: CancellationError()) }
+                if isCancelled {
+                    continuation.resume(throwing: CancellationError())
+                } else if isOver {
+                    continuation.resume()
+                }
             }
         } onCancel: {
             state.withLock { $0.sleepers.removeValue(forKey: number) }?.continuation.resume(

@@ -12,10 +12,12 @@ public struct EncodedSensor: Sendable {
     public var patchInformation: [UInt8] = [0xDF, 0x00, 0x00, 0x01, 0x01, 0x02]
     /// Its state.
     public var state = SensorState.active
-    /// What it failed with, whatever its state.
+    /// What it failed with, whatever its state; 3 and its life where it has come to its end.
     public var failure: SensorFailure?
     /// Minutes since its start.
     public var age: UInt16
+    /// The age at which it has stopped writing records, if it has.
+    public var stoppedAt: UInt16?
     /// How often it was started.
     public var initialisations: UInt8 = 1
     /// Where it was sold.
@@ -55,11 +57,11 @@ public struct EncodedSensor: Sendable {
 
     /// How many history records it has written.
     public var historyCount: Int {
-        let since = max(0, Int(age) - 3)
+        let since = max(0, Int(stoppedAt ?? age) - 3)
         return since / 15 + (hasAdvancedEarly && since % 15 == 14 ? 1 : 0)
     }
 
-    private var newestTrendMinute: Int { Int(age) - trendLag }
+    private var newestTrendMinute: Int { Int(stoppedAt ?? age) - trendLag }
 
     /// The minutes of a ring's records, oldest first.
     public func minutes(of source: SensorFacts.Source) -> [Int] {

@@ -35,7 +35,10 @@ struct CalibrationTests {
         let raw = record(1004)
         let sensor = EncodedSensor(age: 900) { source, minute in source == .trend && minute == 900 ? raw : nil }
         let found = try #require(try sensor.decoded.records.first)
-        guard case .glucose(let value) = found.value else { return }
+        guard case .glucose(let value) = found.value else {
+            Issue.record("\(found.value)")
+            return
+        }
         #expect(value.concentration == Quantity(ExactDecimal(significand: 112), .milligramsPerDecilitre))
         #expect(value.sampleType == .interstitialFluid && value.sampleLocation == .notAvailable)
         #expect(found.sensor?.calibration == .factoryEstimate)

@@ -175,6 +175,47 @@ struct MemoryTests {
         #expect(try sensor.decoded.records.allSatisfy { $0.exclusion != nil })
     }
 
+    @Test(
+        "the rings of a sensor that has come to its end stand still while its age goes on: each record is at its own minute",
+        arguments: [4, 5] as [UInt8])
+    func ended(_ state: UInt8) throws {
+        // Noted where a failure would be: the state that has ended, and when.
+        func ending(life: UInt16, age: UInt16, lag: Int) -> EncodedSensor {
+            var sensor = EncodedSensor(age: age)
+            (sensor.maximumLife, sensor.stoppedAt, sensor.trendLag) = (life, life, lag)
+            sensor.state = SensorState(rawValue: state)
+            sensor.failure = SensorFailure(code: 3, ageMinutes: life)
+            return sensor
+        }
+        for life in [20_697, 20_880] as [UInt16] {
+            for age in life...(life + 720) {
+                let sensor = ending(life: life, age: age, lag: 1)
+                let memory = try sensor.decoded
+                let minutes = memory.records.compactMap { $0.sensor?.minute }
+                guard memory.trendFault == nil, memory.historyFault == nil, memory.ageMinutes == age,
+                    memory.libreRecords.allSatisfy({ $0.raw == sensor.rule($0.source, Int($0.minute)) }),
+                    minutes.count == 48, minutes.max() == life - 1, memory.records.allSatisfy({ $0.exclusion == nil })
+                else {
+                    Issue.record("life \(life), age \(age): records are lost, or at other minutes")
+                    return
+                }
+            }
+        }
+        // The record of the end itself is none of the life before it.
+        let last = try ending(life: 20_880, age: 21_600, lag: 0).decoded.records.last
+        #expect(last?.sensor?.minute == 20_880 && last?.exclusion == .sensorNotActive)
+        // A ring that agrees with neither is at no known minute.
+        var stopped = ending(life: 20_880, age: 21_600, lag: 1)
+        stopped.stoppedAt = 20_000
+        #expect(try stopped.decoded.historyFault == .indexDisagreesWithAge)
+        // Only the end of its life is no failure.
+        for failure in [SensorFailure(code: 3, ageMinutes: 20_000), SensorFailure(code: 11, ageMinutes: 20_880)] {
+            var failed = ending(life: 20_880, age: 21_600, lag: 1)
+            failed.failure = failure
+            #expect(try failed.decoded.records.allSatisfy { $0.exclusion != nil } == (state == 5))
+        }
+    }
+
     @Test("records of the first hour are those of a sensor that warms up, whenever they are read")
     func warmUp() throws {
         for record in try EncodedSensor(age: 400).decoded.records {

@@ -83,7 +83,11 @@ private enum LibreProperties {
             if record.exclusion == nil {
                 let value = glucose.concentration?.number.number?.significand ?? 0
                 expect((1...1500).contains(value) && !facts.hasError, "what is delivered is no value")
-                expect(memory.state == .active && memory.isBodyRight, "a sensor that is not active delivers")
+                let hasEnded = memory.state == .expired || memory.state == .shutDown
+                let isOfItsLife = hasEnded && facts.minute < memory.maximumLifeMinutes ?? 0
+                expect(
+                    memory.isBodyRight && (memory.state == .active || isOfItsLife),
+                    "a sensor that is not active delivers")
             }
         }
         if !memory.isBodyRight { expect(memory.records.isEmpty, "records come from a body that is damaged") }

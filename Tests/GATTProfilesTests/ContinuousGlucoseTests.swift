@@ -178,7 +178,10 @@ import Testing
     func unknown() throws {
         let record = try record(payload("06 00 6400 2C01", type: 0xFF, start: "00000000000000"))
         #expect(record.sequence == 300 && record.baseTime == nil && record.deviceTime == nil)
-        guard case .glucose(let value) = record.value else { return }
+        guard case .glucose(let value) = record.value else {
+            Issue.record("\(record.value)")
+            return
+        }
         #expect(value.sampleType == nil && value.sampleLocation == nil && value.continuous != nil)
     }
 

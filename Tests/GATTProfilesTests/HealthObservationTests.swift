@@ -111,14 +111,30 @@ struct HealthObservationTests {
         #expect(try record("01", "0100", "B84B0200 2002 \(number)").exclusion == exclusion)
     }
 
-    @Test("a status that says more than questionable excludes the record, whatever it says")
+    @Test(
+        "a status excludes the record or marks it as questionable; a value beyond the sensor's limits is like any other"
+    )
     func status() throws {
         for bit in 0..<16 {
             let word = UInt16(1) << UInt16(bit)
             let status = Self.digits([UInt8(truncatingIfNeeded: word), UInt8(truncatingIfNeeded: word >> 8)])
-            let exclusion = try record("01", "0900", "B84B0200 \(status) 2002 61000000").exclusion
-            #expect(exclusion == (bit == 1 ? nil : .errorRecord), "bit \(bit)")
+            let found = try record("01", "0900", "B84B0200 \(status) 2002 61000000")
+            let exclusion: Exclusion? = [0, 2, 3, 4, 6, 7].contains(bit) ? .errorRecord : nil
+            let mark: ReadingStatus = [1, 5].contains(bit) ? .questionable : []
+            #expect(found.exclusion == exclusion && found.status == mark, "bit \(bit)")
         }
+    }
+
+    @Test("a bundle's status and a questionable pulse mark a saturation; a temperature has no pulse")
+    func doubtedPulse() throws {
+        let pulse = "01 0E00 0900 1A480200 0200 A00A 48000000"
+        let saturation = "01 0C00 0100 B84B0200 2002 61000000"
+        let temperature = "01 0C00 0100 5C4B0200 A017 720100FF"
+        let both = try record("FF", "0000", "02 \(pulse) \(saturation)")
+        #expect(both.status == .questionable && both.exclusion == nil && vital(both)?[.pulse] != nil)
+        #expect(try record("FF", "0000", "02 \(pulse) \(temperature)").status.isEmpty)
+        #expect(try record("FF", "0800", "2000 01 \(saturation)").status == .questionable)
+        #expect(try record("FF", "0800", "0100 01 \(saturation)").exclusion == .errorRecord)
     }
 
     // MARK: What is refused

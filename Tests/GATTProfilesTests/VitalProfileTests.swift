@@ -295,31 +295,54 @@ struct VitalProfileTests {
         }
     }
 
-    @Test("promise 6: what an oximeter calls no value is known as such")
-    func noValue() {
-        #expect(
-            PulseOximeterStatus(measurement: 1 << 15).saysNoValue && PulseOximeterStatus(device: 1 << 14).saysNoValue)
-        #expect(!PulseOximeterStatus(measurement: 1 << 7, device: 1 << 4).saysNoValue)
+    @Test(
+        "promise 6: each status of an oximeter excludes a saturation, marks it as questionable, or leaves it as it is")
+    func statuses() {
+        let pair = SaturationAndPulse(saturation: MedFloat16(rawValue: 97), pulseRate: MedFloat16(rawValue: 72))
+        func check(_ status: PulseOximeterStatus, excludes: Bool, marks: Bool) {
+            let records = [
+                PulseOximeterSpotCheck(value: pair, status: status).record,
+                PulseOximeterContinuous(normal: pair, status: status).record,
+            ]
+            let (exclusion, mark): (Exclusion?, ReadingStatus) = (
+                excludes ? .errorRecord : nil, marks ? .questionable : []
+            )
+            for record in records {
+                #expect(record.exclusion == exclusion && record.status == mark, "\(status.names)")
+            }
+            #expect(status.saysNoValue == excludes && status.saysDoubt == marks)
+        }
+        for bit in UInt16(0)..<16 {
+            // Demonstration, testing, calibration ongoing, unavailable, invalid; early estimated, questionable.
+            check(
+                PulseOximeterStatus(measurement: 1 << bit), excludes: [10, 11, 12, 13, 15].contains(bit),
+                marks: [6, 14].contains(bit))
+        }
+        for bit in UInt32(0)..<24 {
+            // Equipment malfunction, sensor unconnected to the user, malfunction, disconnected; what is wrong with the signal.
+            check(
+                PulseOximeterStatus(device: 1 << bit), excludes: [1, 11, 14, 15].contains(bit),
+                marks: (2...10).contains(bit) || [12, 13].contains(bit))
+        }
+        check(PulseOximeterStatus(measurement: 1 << 7), excludes: false, marks: false)
         #expect(PulseOximeterStatus(measurement: 1 << 7).names == ["validated_data"])
+        // One that is both is both.
+        check(PulseOximeterStatus(measurement: 1 << 14 | 1 << 15, device: 1 << 4), excludes: true, marks: true)
+        // Recordings of the first version are read by the former rule.
+        #expect(!PulseOximeterStatus(measurement: 1 << 12, device: 1 << 1).saidNoValue)
+        #expect(
+            PulseOximeterStatus(measurement: 1 << 15).saidNoValue && PulseOximeterStatus(device: 1 << 14).saidNoValue)
     }
 
-    @Test("promise 6: what an oximeter measures while it calibrates or has a malfunction is no reading")
-    func fault() {
-        let pair = SaturationAndPulse(saturation: MedFloat16(rawValue: 97), pulseRate: MedFloat16(rawValue: 72))
-        let statuses: [(PulseOximeterStatus, Exclusion?)] = [
-            (PulseOximeterStatus(measurement: 1 << 12), .errorRecord),
-            (PulseOximeterStatus(device: 1 << 1), .errorRecord),
-            (PulseOximeterStatus(measurement: 1 << 13), .errorRecord),
-            // Doubts leave it one: early estimated, questionable.
-            (PulseOximeterStatus(measurement: 1 << 6), nil), (PulseOximeterStatus(measurement: 1 << 14), nil),
-            // Poor signal, low perfusion and a questionable pulse.
-            (PulseOximeterStatus(device: 1 << 4 | 1 << 5 | 1 << 8), nil),
-        ]
-        for (status, exclusion) in statuses {
-            #expect(PulseOximeterSpotCheck(value: pair, status: status).record.exclusion == exclusion)
-            #expect(PulseOximeterContinuous(normal: pair, status: status).record.exclusion == exclusion)
+    @Test("each of the 32 bits of a status has a name of its own, by which it is read")
+    func statusNames() throws {
+        var names: Set<String> = []
+        for bit in UInt32(0)..<32 {
+            let status = ReadingStatus(rawValue: 1 << bit)
+            let name = try #require(status.names.first, "\(bit)")
+            #expect(status.names.count == 1 && ReadingStatus(names: [name]) == status)
+            names.insert(name)
         }
-        // Stored recordings are read by the former rule.
-        #expect(!PulseOximeterStatus(measurement: 1 << 12, device: 1 << 1).saysNoValue)
+        #expect(names.count == 32)
     }
 }

@@ -5,17 +5,28 @@ import Testing
 @testable import GatewaySettings
 
 @Suite("Destinations in the settings") struct DestinationSettingsTests {
-    @Test("the schema of `sync status` knows every kind of destination")
-    func schema() throws {
+    /// A part of a schema in `Tests/Schemas/cli`.
+    private static func part(of schema: String, _ keys: String...) throws -> Any? {
         let path = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../Schemas/cli/sync_status.schema.json")
-        let schema = try JSONSerialization.jsonObject(with: Data(contentsOf: path)) as? [String: Any]
-        func part(_ value: Any?, _ keys: String...) -> Any? {
-            keys.reduce(value) { ($0 as? [String: Any])?[$1] }
-        }
-        let kinds =
-            part(schema, "properties", "destinations", "items", "properties", "kind", "enum") as? [String] ?? []
-        #expect(Set(kinds) == Set(DestinationKind.allCases.map(\.name)))
+            .appending(path: "../Schemas/cli/\(schema).schema.json")
+        let whole: Any? = try JSONSerialization.jsonObject(with: Data(contentsOf: path))
+        return keys.reduce(whole) { ($0 as? [String: Any])?[$1] }
+    }
+
+    @Test("the schemas know every kind of destination", arguments: ["sync_status", "destination_list"])
+    func schema(_ name: String) throws {
+        let part = try Self.part(of: name, "properties", "destinations", "items", "properties", "kind", "enum")
+        #expect(Set(part as? [String] ?? []) == Set(DestinationKind.allCases.map(\.name)))
+    }
+
+    @Test(
+        "the schema of `config show` has the settings of each kind of destination",
+        arguments: DestinationKind.allCases)
+    func schema(of kind: DestinationKind) throws {
+        let part = try Self.part(of: "config_show", "properties", "destinations", "items", "anyOf")
+        let variants = (part as? [[String: Any]] ?? []).compactMap { $0["properties"] as? [String: Any] }
+        let own = variants.first { ($0["kind"] as? [String: Any])?["const"] as? String == kind.name }
+        #expect(Set(own?.keys.map(\.self) ?? []) == Set(["name", "kind"] + kind.settings.map(\.key)))
     }
 
     private func settings(_ text: String, environment: [String: String] = [:]) throws -> Settings {

@@ -227,8 +227,11 @@ struct ManagedSettingsTests {
             ("backup.passphrase_file", "x", "setting_unknown"), ("sync.mode", "x", "setting_unknown"),
             ("store.key", "x", "setting_fixed"), ("destinations.none.api_key", "x", "setting_unknown"),
             ("users.anna.api_key", "x", "setting_unknown"), ("backup.passphrase", "a\u{0}b", "setting_invalid"),
-        ])
-    func secrets(_ key: String, _ secret: String, _ code: String) throws {
+            ("cloud.app_key", "-----BEGIN PRIVATE KEY-----", "setting_invalid"),
+            ("cloud.app_key", "-----BEGIN PRIVATE KEY-----\nAAAA\n", "setting_invalid"),
+            ("cloud.app_key", "-----BEGIN PRIVATE KEY-----\r\nAAAA\r\n-----END PRIVATE KEY-----\r\n", nil),
+        ] as [(String, String, String?)])
+    func secrets(_ key: String, _ secret: String, _ code: String?) throws {
         #expect(try Files(nil).problem(.init(secrets: [key: secret]))?.code == code)
     }
 

@@ -160,7 +160,7 @@ struct FixtureTests {
         #expect(central.failures.isEmpty)
         #expect(central.warnings.isEmpty, "\(central.warnings)")
         let sidecar = Self.folder.appending(path: name.replacing(".btsnoop", with: ".expected.json")).path
-        guard let json = FileManager.default.contents(atPath: sidecar) else { return }
+        let json = try #require(FileManager.default.contents(atPath: sidecar), "nothing says what \(name) gives")
         let readings = try JSONDecoder().decode(Expected.self, from: json).readings
         let ways = ["value 2a18", "value 2a35"]
         let records = lines.count { line in ways.contains { line.hasPrefix($0) } }

@@ -40,6 +40,15 @@ private enum LibraryExamples {
         if !device.isProven { print("Paired. To prove it, \(device.whatToPress ?? "switch it on").") }
     }
 
+    static func choose(_ manager: DevicesManager) async throws {
+        for try await found in manager.search() where !found.choices.isEmpty {
+            for model in found.choices { print(model.id, model.name) }
+            guard let address = found.advertisement.address, let id = readLine() else { break }
+            _ = try await manager.pair(address, model: id, agent: Person())
+            break
+        }
+    }
+
     static func read(_ manager: DevicesManager, _ address: DeviceAddress) async throws {
         for try await event in manager.read(address, within: .seconds(60)) {
             switch event {

@@ -201,7 +201,10 @@ import Testing
         let hrv = told.events.filter { $0.kind == .hrv }
         #expect(told.events.count { $0.kind == .heartRate } == 200)
         #expect((33...36).contains(hrv.count), "\(hrv.count)")
-        guard case .vital(let vital) = try #require(hrv.last).record.value else { return }
+        guard case .vital(let vital) = try #require(hrv.last).record.value else {
+            Issue.record("\(hrv)")
+            return
+        }
         #expect(vital.windowSeconds == 30 && vital[.rmssd]?.number.number?.description == "7.8")
         #expect(hrv.last?.document.text.contains(#""hrv":{"rmssd":7.8,"sdnn":"#) == true)
     }

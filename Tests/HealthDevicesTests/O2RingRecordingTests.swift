@@ -102,7 +102,10 @@ import Testing
         #expect(value.kind == .spo2 && value.main?.number.number == ExactDecimal(significand: 975, exponent: -1))
         #expect(series.map(\.milliseconds) == [0, 4000, 8000, 12000, 16000, 20000, 24000])
         #expect(record.baseTime == recording.start && record.exclusion == nil)
-        guard case .vital(let rate) = recording.record(of: .pulse).value else { return }
+        guard case .vital(let rate) = recording.record(of: .pulse).value else {
+            Issue.record("no rate")
+            return
+        }
         #expect(rate.kind == .heartRate && rate.main?.number.number == ExactDecimal(significand: 617, exponent: -1))
         let none = try Self.read(Self.recording(Self.name, [[0xFF, 0xFF, 0xFF, 0, 0]]))
         #expect(none.record(of: .saturation).exclusion == .noValue)

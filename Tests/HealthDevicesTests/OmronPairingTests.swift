@@ -149,6 +149,39 @@ import Testing
         }
     }
 
+    @Test("a reader of a find pairs it as the model that a person says, one of its choices, and reads it")
+    func readerOfChoice() async throws {
+        let monitor = try monitor("omron_hem7380t1")
+        let journal = MemoryJournal(timeZone: try #require(ZoneRules.named("Europe/Berlin")))
+        let manager = DevicesManager(radio: OmronRadio(monitor: monitor), keepingIn: journal)
+        let (catalogue, advertisement) = (Catalogue(), monitor.advertisement)
+        let found = FoundDevice(
+            advertisement: advertisement, model: catalogue.model(for: advertisement),
+            choices: catalogue.choices(for: advertisement))
+        let choice = try #require(found.choices.first { $0.id == "omron_hem7380t1" })
+        let reader = try #require(manager.reader(for: found))
+        #expect(reader.model?.id == "omron_blesmart")
+        let (device, paired) = try await reader.pair(within: .seconds(1), model: choice.id, agent: TestAgent())
+        #expect(device.model == choice && paired.model == choice)
+        let read = try await paired.read(within: .zero)
+        #expect(read.readings.count == 3 && read.readings == journal.readings)
+    }
+
+    @Test(
+        "a monitor that is given a key stays as it is where the manager has no place for the key",
+        arguments: [(false, false), (true, false), (true, true)])
+    func noPlaceForKey(isBonded: Bool, repairs: Bool) async throws {
+        let monitor = try monitor { $0.isBonded = isBonded }
+        let manager = DevicesManager(
+            radio: OmronRadio(monitor: monitor), journal: store, memory: store, pairings: store)
+        let error = await #expect(throws: ContactFailure.self) {
+            try await pair(manager, as: "omron_hem7322t", repair: repairs)
+        }
+        #expect(error?.code == "no_place_for_secrets" && error?.hint != nil)
+        #expect(monitor.behaviour.isBonded == isBonded && monitor.sessions == (0, 0))
+        #expect(store.pairing(address) == nil)
+    }
+
     @Test("a monitor that cannot be read as it is paired is paired all the same")
     func unreadAtPairing() async throws {
         let monitor = try monitor("omron_hem7380t1") { $0.cutAfterReads = 1 }
@@ -230,7 +263,10 @@ import Testing
         #expect(ids.count == 1)
         let readings = try await store.query(ReadingQuery()).readings
         #expect(readings.count == 1)
-        guard case .bloodPressure(let value)? = readings.first?.record.value else { return }
+        guard case .bloodPressure(let value)? = readings.first?.record.value else {
+            Issue.record("\(readings)")
+            return
+        }
         #expect(value.meanArterial.number.number == ExactDecimal(significand: 97))
         #expect(readings.first?.record.status == .bodyMovement)
         // What a contact before has come to is told to the next.

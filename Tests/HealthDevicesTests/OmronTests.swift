@@ -407,7 +407,10 @@ import Testing
         try await read(own: false)
         #expect(journal.readings.count == 3)
         let reading = try #require(journal.readings.first { $0.record.baseTime == sample.time })
-        guard case .bloodPressure(let value) = reading.record.value else { return }
+        guard case .bloodPressure(let value) = reading.record.value else {
+            Issue.record("\(reading.record.value)")
+            return
+        }
         #expect(value.meanArterial.number.number == ExactDecimal(significand: 97))
         #expect(reading.record.userSlot == 1 && Set(journal.readings.map(\.id)).count == 3)
     }

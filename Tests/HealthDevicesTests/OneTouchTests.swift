@@ -93,7 +93,10 @@ import Testing
         let plain = try record(95)
         #expect(plain.sequence == 263 && plain.exclusion == nil)
         #expect(plain.baseTime == WallTime(secondsSinceEpoch: 840_000_000 + 946_684_799))
-        guard case .glucose(let value) = plain.value else { return }
+        guard case .glucose(let value) = plain.value else {
+            Issue.record("\(plain.value)")
+            return
+        }
         #expect(value.concentration == Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre))
         #expect(try record(0).exclusion == .noValue && record(95, control: 1).exclusion == .controlSolution)
         #expect(try record(2000).exclusion == .implausible && record(95, time: 0).baseTime == nil)
@@ -135,6 +138,16 @@ import Testing
         rotated.change { $0.records = $0.records.filter { $0.number > 112 } + [(113, 840_100_000, 99, 0)] }
         #expect(try await read(rotated).received == 1)
         #expect(store.readingCount == 12 && store.epoch == 0)
+    }
+
+    @Test("a meter whose first record has the number 0 is read to the end", arguments: [0, 4] as [UInt16])
+    func fromZero(newest: UInt16) async throws {
+        let meter = meter(0...newest)
+        let count = Int(newest) + 1
+        #expect(try await read(meter) == ContactSummary(isComplete: true, announced: count, received: count))
+        #expect(meter.asked == Array(0...newest) && store.readingCount == count)
+        #expect(try await read(meter).isComplete)
+        #expect(meter.asked == [newest] && store.readingCount == count && store.epoch == 0)
     }
 
     @Test("a meter that begins its numbers anew begins an epoch", arguments: [2, 5] as [UInt16])

@@ -172,33 +172,114 @@ import Testing
         }
     }
 
+    /// 2026-11-18T11:00:00Z.
+    private static let start = Instant(seconds: 1_794_999_600)
+
+    private static func newDirectory() -> String {
+        FileManager.default.temporaryDirectory
+            .appending(path: "oximeter-\(ProcessInfo.processInfo.globallyUniqueString)").path
+    }
+
+    private func open(
+        _ directory: String, _ decoder: any FrameDecoding, at now: Instant = OximeterTests.start
+    ) async throws -> ReadingStore {
+        try await ReadingStore.open(
+            directory: directory, decoder: decoder, clientUserID: "white_bear", timeZone: "Europe/Berlin",
+            now: { now })
+    }
+
+    private func take(_ octets: [UInt8], as characteristic: UInt16 = 0x2A5E, _ store: ReadingStore) async throws {
+        let contact = try await store.beginContact(
+            with: DeviceDescription(address: .device(1), model: "generic_pulse_oximeter"), at: Self.start, clock: nil,
+            batteryPercent: nil)
+        let frame = Frame(
+            format: FrameFormat(characteristic: characteristic), payload: octets, receivedAt: Self.start, ordinal: 0)
+        _ = try await store.append([frame], of: contact)
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
+    }
+
+    /// Decodes as earlier versions did, which kept no doubt, and took a value beyond a health sensor's limits for an error.
+    private struct DoubtlessDecoder: FrameDecoding {
+        func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+            guard case .record(var record) = ModelFrameDecoder().decode(frame, model: model) else { return .nothing }
+            record.status = []
+            if frame.format == FrameFormat(characteristic: 0x2B8B) { record.exclusion = .errorRecord }
+            return .record(record)
+        }
+    }
+
+    @Test("promise 2: what an earlier version stored without a mark, or excluded, stays, also when it comes again")
+    func storedWithoutMark() async throws {
+        let directory = Self.newDirectory()
+        // 10:30, questionable; a saturation beyond the sensor's limits.
+        let doubted: [UInt8] = [0x03, 97, 0, 72, 0, 0xEA, 0x07, 11, 18, 10, 30, 0, 0x00, 0x40]
+        let observation = HealthObservation(
+            type: 0x2_4BB8, status: 0x4000,
+            content: .numeric(.init(unit: 544, number: MedFloat32(rawValue: 88))))
+        let beyond = HealthObservationSegment(part: observation.encoded).encoded
+        let earlier = try await open(directory, DoubtlessDecoder())
+        try await take(doubted, earlier)
+        try await take(beyond, as: 0x2B8B, earlier)
+        try earlier.close()
+
+        let store = try await open(directory, ModelFrameDecoder())
+        #expect(try await store.verify().isEmpty)
+        try await take(doubted, store)
+        try await take(beyond, as: 0x2B8B, store)
+        let before = try await store.query(ReadingQuery()).readings
+        #expect(before.count == 2 && before.allSatisfy(\.record.status.isEmpty))
+        #expect(before.count { $0.excluded == .errorRecord } == 1 && before.count { $0.excluded == nil } == 1)
+        // At 10:40.
+        var later = doubted
+        later[10] = 40
+        try await take(later, store)
+        let after = try await store.query(ReadingQuery()).readings
+        #expect(after.count == 3 && after.count { $0.record.status == .questionable } == 1)
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    @Test(
+        "promise 2: what an earlier version delivered without a mark is not delivered again, also if its octets were let go"
+    )
+    func letGoWithoutMark() async throws {
+        let directory = Self.newDirectory()
+        // 10:30, questionable; 10:40, calibration ongoing.
+        let doubted: [UInt8] = [0x03, 97, 0, 72, 0, 0xEA, 0x07, 11, 18, 10, 30, 0, 0x00, 0x40]
+        let calibrating: [UInt8] = [0x03, 95, 0, 70, 0, 0xEA, 0x07, 11, 18, 10, 40, 0, 0x00, 0x10]
+        let former: [([UInt8], any FrameDecoding)] = [(doubted, DoubtlessDecoder()), (calibrating, EarlierDecoder())]
+        for (octets, decoder) in former {
+            let earlier = try await open(directory, decoder)
+            try await take(octets, earlier)
+            for group in try await earlier.groupsWaiting() {
+                let items = try await earlier.outboxBatch(
+                    user: group.user, resource: group.resource, provider: group.provider, limit: 10)
+                try await earlier.acknowledge(items.map(\.id), at: Self.start)
+            }
+            try earlier.close()
+        }
+        let store = try await open(directory, ModelFrameDecoder(), at: Self.start.advanced(bySeconds: 86_400))
+        #expect(try await store.thin(Retention([.frames: .seconds(3600)])).map(\.frames) == [2])
+        try await take(doubted, store)
+        try await take(calibrating, store)
+        let readings = try await store.query(ReadingQuery()).readings
+        #expect(readings.count == 2 && readings.allSatisfy { $0.record.status.isEmpty && $0.excluded == nil })
+        #expect(readings.flatMap { $0.deliveries.map(\.state) } == [.delivered, .delivered])
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
     @Test("promise 2: what an earlier version took though the oximeter calibrated stays, also when it comes again")
     func takenWhileCalibrating() async throws {
-        let start = try #require(Instant(rfc3339: "2026-11-18T11:00:00Z"))
-        let directory = FileManager.default.temporaryDirectory
-            .appending(path: "oximeter-\(ProcessInfo.processInfo.globallyUniqueString)").path
-        func open(_ decoder: any FrameDecoding) async throws -> ReadingStore {
-            try await ReadingStore.open(
-                directory: directory, decoder: decoder, clientUserID: "white_bear", timeZone: "Europe/Berlin",
-                now: { start })
-        }
-        func take(_ octets: [UInt8], _ store: ReadingStore) async throws {
-            let contact = try await store.beginContact(
-                with: DeviceDescription(address: .device(1), model: "generic_pulse_oximeter"), at: start, clock: nil,
-                batteryPercent: nil)
-            let frame = Frame(
-                format: FrameFormat(characteristic: 0x2A5E), payload: octets, receivedAt: start, ordinal: 0)
-            _ = try await store.append([frame], of: contact)
-            try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
-        }
+        let directory = Self.newDirectory()
         // 10:30, calibration ongoing; 10:40, equipment malfunction.
         let calibrating: [UInt8] = [0x03, 97, 0, 72, 0, 0xEA, 0x07, 11, 18, 10, 30, 0, 0x00, 0x10]
         let faulty: [UInt8] = [0x05, 95, 0, 70, 0, 0xEA, 0x07, 11, 18, 10, 40, 0, 0x02, 0x00, 0x00]
-        let earlier = try await open(EarlierDecoder())
+        let earlier = try await open(directory, EarlierDecoder())
         try await take(calibrating, earlier)
         try earlier.close()
 
-        let store = try await open(ModelFrameDecoder())
+        let store = try await open(directory, ModelFrameDecoder())
         #expect(try await store.verify().isEmpty)
         try await take(calibrating, store)
         try await take(faulty, store)

@@ -69,7 +69,10 @@ import Testing
             behaviour.slots[0][3] = nil
             behaviour.slots[0][4] = nil
         }
-        guard case .omron(_, let runs, _, _, _)? = report.memory, let run = runs.first else { return }
+        guard case .omron(_, let runs, _, _, _)? = report.memory, let run = runs.first else {
+            Issue.record("\(String(describing: report.memory))")
+            return
+        }
         let records: [OmronRecord] = try run.slots.compactMap { try run.layout.record($0) }
         #expect(records.map(\.hasMoved) == [true, false, false])
         #expect(records.map(\.isIrregular) == [false, true, false])

@@ -109,7 +109,10 @@ import Testing
         #expect(value[.bodyFat] == Quantity(ExactDecimal(significand: 200, exponent: -1), .percent))
         #expect((value[.weight] == nil, value[.fatFreeMass] == nil) == (!mayWeigh, !mayWeigh))
         let kept = try #require(try await store.query(ReadingQuery()).readings.first)
-        guard case .vital(let whole) = kept.record.value else { return }
+        guard case .vital(let whole) = kept.record.value else {
+            Issue.record("\(kept.record.value)")
+            return
+        }
         #expect(whole[.weight] != nil && whole[.fatFreeMass] != nil)
         try store.close()
     }

@@ -62,7 +62,10 @@ import Testing
         let variability = readings.filter { $0.kind == .hrv }
         #expect((10...12).contains(variability.count))
         #expect(variability.allSatisfy { ($0.time.instant?.seconds ?? 1) % 300 == 0 })
-        guard case .vital(let value) = try #require(variability.first).record.value else { return }
+        guard case .vital(let value) = try #require(variability.first).record.value else {
+            Issue.record("\(variability)")
+            return
+        }
         #expect(value.windowSeconds == 300 && value[.rmssd]?.number.number?.description == "7.8")
         #expect((value.beats?.counted ?? 0) >= 290 && value.beats?.leftOut == 0)
         #expect(summary.isComplete && summary.received == rates.count + variability.count)
@@ -92,7 +95,10 @@ import Testing
         let first = try #require(Self.series(readings[0])).map(\.self)
         #expect(first.count == 22 && first.compactMap(\.value).count == 10)
         #expect(first[10...19].allSatisfy { $0.intervals.isEmpty && $0.hasContact == false })
-        guard case .vital(let value) = readings[0].record.value else { return }
+        guard case .vital(let value) = readings[0].record.value else {
+            Issue.record("\(readings[0])")
+            return
+        }
         #expect(value.main?.number.number?.description == "70.0")
         #expect(try await store.verify().isEmpty)
         try store.close()
@@ -132,6 +138,60 @@ import Testing
         #expect(
             saturation.record.document().text.contains(#""spo2":{"value":97.0,"unit":"%"},"pulse":null,"series":[{"#))
         #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    @Test("a device that sends heart rates and saturations has a minute of each at a time, and its heart rate once")
+    func both() async throws {
+        let store = try await Self.open(Self.newDirectory())
+        let pair = SaturationAndPulse(saturation: MedFloat16(rawValue: 97), pulseRate: MedFloat16(rawValue: 64))
+        let saturation = PulseOximeterContinuous(normal: pair).encoded
+        // The finger is taken out after two minutes.
+        let device = ScriptedStrap(
+            (0..<410).map { (Self.start + $0 * 1000, Self.rate(63, [1024])) },
+            saturations: (0..<120).map { (Self.start + 400 + $0 * 1000, saturation) })
+        let saturations = Told<Int>()
+        _ = try await MeterReader(journal: store, memory: store).recording().read(device) { event in
+            guard case .stored(let outcomes) = event else { return }
+            for case .new(let reading) in outcomes where reading.kind == .spo2 { saturations.note(device.left) }
+        }
+        let readings = try await Self.all(store)
+        let rates = readings.filter { $0.kind == .heartRate }
+        #expect(rates.compactMap(Self.series).map(\.count) == [60, 60, 60, 60, 60, 60, 50])
+        #expect(rates.compactMap(Self.series).allSatisfy { $0.allSatisfy { $0.value?.description == "63" } })
+        let kept = readings.filter { $0.kind == .spo2 }
+        #expect(kept.compactMap(Self.series).map(\.count) == [60, 60])
+        // What ended is stored as soon as its minute is over, not when the device leaves.
+        #expect(saturations.events.count == 2 && saturations.events.allSatisfy { $0 > 100 }, "\(saturations.events)")
+        #expect(readings.count { $0.kind == .hrv } == 1)
+        #expect(try await store.statistics().pendingFrames == 0)
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    @Test("of a device that sends both, what its person consents to is kept, also if nothing else comes any more")
+    func consentToOne() async throws {
+        let store = try await Self.open(Self.newDirectory())
+        let contact = try await store.beginContact(
+            with: DeviceDescription(address: .device(1)), at: Instant(microseconds: Self.start * 1000), clock: nil,
+            batteryPercent: nil)
+        let pair = SaturationAndPulse(saturation: MedFloat16(rawValue: 97), pulseRate: MedFloat16(rawValue: 64))
+        let saturation = PulseOximeterContinuous(normal: pair).encoded
+        let device = ScriptedStrap(
+            (0..<10).map { (Self.start + $0 * 1000, Self.rate(63)) },
+            saturations: (0..<100).map { (Self.start + 400 + $0 * 1000, saturation) })
+        let recorder = Recorder(
+            contact: contact, journal: store, window: HeartBeatWindow(), permitted: { [.heartRate] }
+        ) { _ in }
+        let recorded = await MeterReader(journal: store, memory: store).record(
+            device, try await device.characteristics(), with: recorder, of: contact
+        ) { _ in }
+        #expect(recorded.summary.isComplete && recorded.summary.error == nil)
+        let readings = try await Self.all(store)
+        #expect(readings.allSatisfy { $0.kind == .heartRate })
+        // The oximeter's pulse takes over in the next minute.
+        #expect(readings.compactMap(Self.series).map(\.count) == [10, 40])
+        #expect(try await store.statistics().pendingFrames == 0)
         try store.close()
     }
 
@@ -395,6 +455,55 @@ import Testing
         #expect(device.log.events.suffix(2) == [.stop(0x2A37), .disconnect])
     }
 
+    // MARK: Statuses
+
+    @Test("what an oximeter measures while it calibrates has no value, a doubt marks the minute; earlier blocks stay")
+    func statuses() throws {
+        let pair = SaturationAndPulse(saturation: MedFloat16(rawValue: 97), pulseRate: MedFloat16(rawValue: 72))
+        let low = SaturationAndPulse(saturation: MedFloat16(rawValue: 80), pulseRate: MedFloat16(rawValue: 60))
+        func payload(_ values: [PulseOximeterContinuous]) -> [UInt8] {
+            var block = RecordedBlock(characteristic: 0x2A5F)
+            for (second, value) in values.enumerated() { block.add(value.encoded, atMilliseconds: second * 1000) }
+            return block.payload
+        }
+        func record(_ payload: [UInt8], _ format: FrameFormat = .saturationBlock) throws -> Record {
+            let frame = Frame(format: format, payload: payload, receivedAt: Instant(seconds: 1), ordinal: 0)
+            guard case .record(let record) = ModelFrameDecoder().decode(frame, model: nil) else {
+                throw MalformedFrame(subject: "test", expected: "a record", octet: 0, found: "none")
+            }
+            return record
+        }
+        func mean(_ record: Record) -> String? {
+            if case .vital(let value) = record.value { value.main?.number.number?.description } else { nil }
+        }
+        // Calibration ongoing; equipment malfunction.
+        let faulty = payload([
+            PulseOximeterContinuous(normal: pair),
+            PulseOximeterContinuous(normal: low, status: PulseOximeterStatus(measurement: 1 << 12)),
+            PulseOximeterContinuous(normal: low, status: PulseOximeterStatus(device: 1 << 1)),
+        ])
+        for (format, expected) in [(FrameFormat.saturationBlock, "97.0"), (.heartRateBlock, "72.0")] {
+            let found = try record(faulty, format)
+            #expect(mean(found) == expected && found.status.isEmpty && found.exclusion == nil)
+        }
+        let doubted = payload([
+            PulseOximeterContinuous(normal: pair),
+            PulseOximeterContinuous(normal: pair, status: PulseOximeterStatus(device: 1 << 4)),
+        ])
+        let marked = try [record(doubted), record(doubted, .heartRateBlock)]
+        #expect(marked.allSatisfy { $0.status == .questionable })
+        // A doubt about what has no value anyway marks nothing.
+        let invalid = PulseOximeterStatus(measurement: 1 << 15, device: 1 << 4)
+        let other = payload([
+            PulseOximeterContinuous(normal: pair), PulseOximeterContinuous(normal: low, status: invalid),
+        ])
+        let unmarked = try record(other)
+        #expect(unmarked.status.isEmpty)
+        // A block of the first version is the reading that it was.
+        let former = try [faulty, doubted].map { try record([1] + Array($0.dropFirst())) }
+        #expect(former.map(mean) == ["85.7", "97.0"] && former.allSatisfy(\.status.isEmpty))
+    }
+
     // MARK: Octets
 
     @Test("blocks and windows are read as they were written; whatever else is refused with its place")
@@ -428,7 +537,8 @@ import Testing
                     Frame(format: format, payload: octets, receivedAt: Instant(seconds: 1), ordinal: 0), model: nil)
             }
         }
-        #expect(throws: MalformedFrame.self) { try RecordedBlock(payload: [2, 0x37, 0x2A]) }
+        #expect(throws: MalformedFrame.self) { try RecordedBlock(payload: [3, 0x37, 0x2A]) }
+        #expect(throws: MalformedFrame.self) { try RecordedBlock(payload: [0, 0x37, 0x2A]) }
         #expect(throws: MalformedFrame.self) { try RecordedBlock(payload: [1, 0x18, 0x2A]) }
         #expect(throws: MalformedFrame.self) { try RecordedBlock(payload: [1, 0x37, 0x2A, 0, 3, 0, 60]) }
         #expect(throws: MalformedFrame.self) { try RecordedWindow(payload: [1, 60, 3, 0, 4]) }
@@ -437,39 +547,47 @@ import Testing
 
 /// A device that sends these values at these times, in milliseconds, and leaves.
 final class ScriptedStrap: Peripheral {
-    private let state: Mutex<[(Int64, [UInt8])]>
+    private let state: Mutex<[(Int64, BluetoothUUID, [UInt8])]>
     private let first: Int64
-    private let characteristic: BluetoothUUID
-    private let service: BluetoothUUID
+    private let offered: [Characteristic]
     private let sent: @Sendable () -> Void
 
+    /// - Parameter saturations: what it sends as an oximeter besides.
     init(
         _ values: [(Int64, [UInt8])], characteristic: BluetoothUUID = 0x2A37, service: BluetoothUUID = 0x180D,
-        sent: @escaping @Sendable () -> Void = {}
+        saturations: [(Int64, [UInt8])] = [], sent: @escaping @Sendable () -> Void = {}
     ) {
         first = values.first?.0 ?? 0
-        state = Mutex(values.reversed())
-        self.characteristic = characteristic
-        self.service = service
+        var all = values.map { ($0.0, characteristic, $0.1) }
+        var offered = [Characteristic(uuid: characteristic, service: service, valueHandle: 3)]
+        if !saturations.isEmpty {
+            let oximeter = Characteristic(uuid: 0x2A5F, service: 0x1822, valueHandle: 5)
+            all += saturations.map { ($0.0, oximeter.uuid, $0.1) }
+            all.sort { $0.0 < $1.0 }
+            offered.append(oximeter)
+        }
+        state = Mutex(all.reversed())
+        self.offered = offered
         self.sent = sent
     }
+
+    /// How many values it still has to send.
+    var left: Int { state.withLock(\.count) }
 
     var advertisement: Advertisement {
         Advertisement(address: .device(1), name: "Strap", seenAt: Instant(microseconds: first * 1000))
     }
     func connect() async throws -> Instant { Instant(microseconds: (first - 1000) * 1000) }
-    func characteristics() async throws -> [Characteristic] {
-        [Characteristic(uuid: characteristic, service: service, valueHandle: 3)]
-    }
+    func characteristics() async throws -> [Characteristic] { offered }
     func read(_ characteristic: Characteristic) async throws -> CharacteristicValue { throw GATTError.attribute(2) }
     func write(_ octets: [UInt8], to characteristic: Characteristic, expectingResponse: Bool) async throws {}
     func startNotifying(_ characteristic: Characteristic) async throws {}
     func stopNotifying(_ characteristic: Characteristic) async throws {}
     func nextValues(within timeout: Duration) async throws -> ValueBurst {
-        guard let (time, octets) = state.withLock({ $0.popLast() }) else { return .disconnected }
+        guard let (time, uuid, octets) = state.withLock({ $0.popLast() }) else { return .disconnected }
         sent()
         return .values([
-            CharacteristicValue(uuid: characteristic, octets: octets, receivedAt: Instant(microseconds: time * 1000))
+            CharacteristicValue(uuid: uuid, octets: octets, receivedAt: Instant(microseconds: time * 1000))
         ])
     }
     func disconnect() async {}

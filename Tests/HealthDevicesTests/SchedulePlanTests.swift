@@ -206,6 +206,62 @@ import Testing
         #expect(waits.last == .seconds(3))
     }
 
+    @Test("a reading of others that is given up does not keep a meter that stays in reach from being read")
+    func givenUpByOthers() {
+        let meter = DeviceAddress.device(1)
+        /// A plan that knows the meter, and has heard it.
+        func heard() -> SchedulePlan {
+            var plan = self.plan()
+            _ = plan.watch([meter], at: .zero)
+            let steps = plan.heard(meter, at: .zero).steps
+            #expect(steps.first == .read(meter))
+            return plan
+        }
+        func tickets(_ steps: [SchedulePlan.Step]) -> [Int] {
+            steps.compactMap { step -> Int? in
+                if case .wake(meter, _, let ticket) = step { ticket } else { nil }
+            }
+        }
+        // Others have it; they give up before or after that is told.
+        for isTold in [true, false] {
+            var plan = heard()
+            if isTold { _ = plan.wasOccupied(meter, at: .seconds(1)) }
+            _ = plan.ended(meter, .withdrawn, at: .seconds(2))
+            if !isTold { _ = plan.wasOccupied(meter, at: .seconds(3)) }
+            let freed = plan.freed(meter)
+            #expect(freed == [.listen(meter)])
+            let listened = plan.listened(meter, .meter, at: .seconds(4))
+            #expect(listened.first == .read(meter))
+        }
+        // It is to be looked at again, soon or after a failure: that stays so.
+        for outcome in [
+            ReadingOutcome.unfinished(model: nil, hasSent: false), .failed(Self.failure, isLasting: false),
+        ] {
+            var plan = heard()
+            var steps = plan.ended(meter, outcome, at: .seconds(1))
+            if tickets(steps).isEmpty { steps = plan.heard(meter, at: .seconds(2)).steps }
+            let timers = tickets(steps)
+            #expect(timers.count == 1)
+            let left = plan.ended(meter, .withdrawn, at: .seconds(3))
+            #expect(left.isEmpty)
+            let woken = plan.woke(meter, ticket: timers.first ?? 0)
+            #expect(woken == [.listen(meter)])
+        }
+        // It waits for its turn, and keeps it.
+        var plan = self.plan()
+        let others = [DeviceAddress.device(2), .device(3)]
+        _ = plan.watch(Set(others + [meter]), at: .zero)
+        for address in others + [meter] { _ = plan.heard(address, at: .zero) }
+        _ = plan.ended(meter, .withdrawn, at: .seconds(1))
+        let next = plan.ended(others[0], .complete(model: nil, news: 1), at: .seconds(2))
+        #expect(next.contains(.read(meter)))
+        // Our own reading that is given up: it is away, and is read when it is heard again.
+        let own = plan.ended(meter, .withdrawn, at: .seconds(3))
+        #expect(own.count == 1)
+        let again = plan.heard(meter, at: .seconds(4)).steps
+        #expect(again.contains(.read(meter)))
+    }
+
     @Test("a wait is never shorter than nothing, whatever the pace")
     func pace() {
         var pace = SchedulePace()

@@ -200,7 +200,7 @@ import Testing
         let opened = try await Tool.run(["page", "--state-dir", scratch.state], environment: display)
         #expect(opened.status == 0 && opened.errors.contains("Opening it."))
         var argument = ""
-        for _ in 0..<500 where argument.isEmpty {
+        for _ in 0..<6000 where argument.isEmpty {
             argument = (try? String(contentsOf: seen, encoding: .utf8)) ?? ""
             try await Task.sleep(for: .milliseconds(10))
         }

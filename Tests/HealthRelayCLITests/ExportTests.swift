@@ -125,6 +125,27 @@ struct ExportTests {
         }
     }
 
+    @Test("what is printed where standard error or output is closed ends up in no file: the export is whole")
+    func closedStreams() async throws {
+        let scratch = try Scratch()
+        try await fill(scratch)
+        let (secret, file) = (scratch.url.path + "/passphrase", scratch.url.path + "/b.hre")
+        try (Self.passphrase + "\n").write(toFile: secret, atomically: true, encoding: .utf8)
+        func shell(_ command: String) async throws -> Tool.Result {
+            try await Tool.other("sh", ["-c", "'\(Tool.executable.path)' \(command)"])
+        }
+        let exported = try await shell(
+            "store export '\(file)' --passphrase-file '\(secret)' --json --state-dir '\(scratch.state)' 2>&-")
+        #expect(exported.status == 0)
+        let imported = try await shell(
+            "store import '\(file)' --passphrase-file '\(secret)' --state-dir '\(scratch.state)2'")
+        #expect(imported.status == 0, "\(imported.errors)")
+        let count = try await readings(scratch.state + "2").count
+        #expect(count == 25)
+        let silent = try await shell("store stats --json --state-dir '\(scratch.state)' >&-")
+        #expect(silent.status == 74 && silent.errors.contains("output_failed"), "\(silent.errors)")
+    }
+
     @Test("a passphrase is the first line of its file, whether lines end as on Linux or on Windows")
     func lineEnds() async throws {
         let scratch = try Scratch()

@@ -218,6 +218,31 @@ import Testing
         await paired.phone.stop()
     }
 
+    @Test(
+        "promise 10: while this machine's clock is in doubt nothing is stored, and the samples stay on the phone",
+        .enabled("no C compiler") { await FakeClock.library != nil })
+    func clockInDoubt() async throws {
+        let paired = try await Paired(Self.day)
+        // It shows the right time, and nobody says that it is synchronised.
+        let doubted = try await FakeClock(paired.scratch).environment.merging(paired.environment) { $1 }
+            .merging(["HEALTHRELAY_CLOCK_REQUIRE_SYNC": "true"]) { $1 }
+        func strict(_ flags: String...) async throws -> Tool.Result {
+            try await Tool.run(
+                ["healthsync", "fetch"] + flags + Self.range + ["--state-dir", paired.scratch.state],
+                environment: doubted)
+        }
+        let refused = try await strict("--store", "--json")
+        #expect(refused.status == 78 && refused.errors.contains("clock_not_trusted"), "\(refused.errors)")
+        let readings = try await paired.readings()
+        #expect(readings.isEmpty)
+        // What is printed is judged by no clock.
+        let printed = try await strict()
+        #expect(printed.status == 0 && printed.output.contains("heartRate"), "\(printed.errors)")
+        let stored = try await paired.fetch("--json")
+        #expect(stored.output.contains(#""stored":10,"present":0"#), "\(stored.output)\(stored.errors)")
+        await paired.phone.stop()
+    }
+
     @Test("a person that the store doesn't know, and flags that don't go together")
     func usage() async throws {
         let paired = try await Paired(Self.day)

@@ -1,7 +1,10 @@
+import EmulatedCard
 import EmulatedReader
 import EncodedSensor
 import Foundation
 import FreeStyleLibre
+import HealthReadings
+import TestSupport
 import Testing
 
 /// The executable with the real `healthrelay-nfc` and libnfc, at an emulated reader.
@@ -62,6 +65,59 @@ import Testing
         #expect(second.status == 0 && second.errors.contains("nothing new"), "\(second.errors)")
         #expect(try Document(second.output) == document)
         #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
+    }
+
+    @Test("the minutes of a sensor that was reset are none of its former life")
+    func resets() async throws {
+        let (scratch, former) = (try Scratch(), EncodedSensor(age: 5021))
+        let reader = try EmulatedReader(tag: tag(former))
+        let first = try await scan(reader, scratch)
+        #expect(first.status == 0, "\(first.errors)")
+        func stored() async throws -> [Document] {
+            let all = ["query", "--json", "--limit", "10000", "--state-dir", scratch.state]
+            return try await Document(Tool.run(all).output).elements("readings")
+        }
+        let before = try await stored()
+        let new = EncodedSensor(age: 4700) { _, minute in
+            RawRecord(glucose: UInt16(1200 + minute % 50), quality: 0x120, temperature: 6900, adjustment: 8)
+        }
+        reader.change { $0.tag = tag(new) }
+        let second = try await scan(reader, scratch)
+        #expect(second.status == 0 && second.errors.contains("48 new readings"), "\(second.errors)")
+        let after = Dictionary(
+            try await stored().map { ($0["id"]?.plain ?? "", $0) }, uniquingKeysWith: { first, _ in first })
+        for reading in before {
+            let same = after[reading["id"]?.plain ?? "-"]
+            for member in ["minute", "glucose", "time", "excluded"] {
+                #expect(same?[member] == reading[member], "\(member)")
+            }
+        }
+        let readings = try Document(second.output).elements("readings")
+        let start = Instant.systemClock.advanced(bySeconds: -4700 * 60)
+        for reading in readings {
+            let minute = Int64(reading["minute"]?.plain ?? "") ?? 0
+            let time = try #require(reading["time"].flatMap { Instant(rfc3339: $0.plain) })
+            #expect(abs(time.seconds - start.advanced(bySeconds: minute * 60).seconds) < 600, "\(minute)")
+        }
+        #expect(readings.count { $0["excluded"]?.plain == "superseded" } == 1)
+        #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
+    }
+
+    @Test("of records that are not kept, because their minutes are unknown, a person is told")
+    func contradiction() async throws {
+        let scratch = try Scratch()
+        let reader = try EmulatedReader()
+        let cases: [(trend: UInt8?, history: UInt8, words: String)] = [
+            (nil, 7, "the times of its history are unknown"),
+            (3, 7, "the times of its values of each minute and its history are unknown"),
+        ]
+        for (trend, history, words) in cases {
+            var sensor = EncodedSensor(age: 5021)
+            (sensor.trendIndex, sensor.historyIndex) = (trend, history)
+            reader.change { [sensor] in $0.tag = tag(sensor) }
+            let result = try await scan(reader, scratch)
+            #expect(result.status == 0 && result.errors.contains(words), "\(result.errors)")
+        }
     }
 
     @Test("every document of sensors is valid against its schema")
@@ -129,14 +185,14 @@ import Testing
     }
 
     @Test(
-        "promise 10: while this machine's clock is in doubt no sensor is read: its start would be wrong as long as it lives"
-    )
+        "promise 10: while this machine's clock is in doubt no sensor is read: its start would be wrong as long as it lives",
+        .enabled("no C compiler") { await FakeClock.library != nil })
     func clockInDoubt() async throws {
         let (scratch, sensor) = (try Scratch(), EncodedSensor(age: 602))
-        let doctor = try await Tool.run(["doctor", "--state-dir", scratch.state])
-        guard doctor.output.contains("does not report it as synchronised") else { return }
         let reader = try EmulatedReader(tag: tag(sensor))
-        let strict = ["HEALTHRELAY_CLOCK_REQUIRE_SYNC": "true", "HEALTHRELAY_NFC_READER": reader.setting]
+        // It shows the right time, and nobody says that it is synchronised.
+        let strict = try await FakeClock(scratch).environment.merging(
+            ["HEALTHRELAY_CLOCK_REQUIRE_SYNC": "true", "HEALTHRELAY_NFC_READER": reader.setting]) { $1 }
         let refused = try await Tool.run(
             ["libre", "read", "--json", "--state-dir", scratch.state], environment: strict)
         #expect(refused.status == 78 && code(refused) == "clock_not_trusted", "\(refused.errors)")
@@ -297,6 +353,45 @@ import Testing
         let readings = try await Document(Tool.run(["query", "--json", "--state-dir", scratch.state]).output)
             .elements("readings")
         #expect(Set(readings.compactMap { $0["device"]?["serial"]?.plain }).count == 2)
+    }
+
+    @Test(
+        "`run` waits for a sensor while a card that is none is at a PC/SC reader, as a security key is for good",
+        .enabled(
+            if: CardService.isInstalled, "pcscd and vsmartcard-vpcd are not installed: make test-deps installs them"))
+    func otherCard() async throws {
+        let (scratch, service) = (try Scratch(), try CardService())
+        try service.start()
+        func present(_ standard: UInt8) async throws -> EmulatedCard {
+            var behaviour = EmulatedCard.Behaviour(tag(EncodedSensor(age: 602)))
+            behaviour.standard = standard
+            var card: EmulatedCard?
+            _ = await eventually {
+                card = try? EmulatedCard(port: service.port, behaviour)
+                return card != nil
+            }
+            return try #require(card, "\(service.log)")
+        }
+        let environment = [
+            "HEALTHRELAY_NFC_READER": "pcsc:", "HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0",
+            "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin", "HEALTHRELAY_BLUETOOTH_ADAPTER": "none",
+            CardService.variable: service.socket,
+        ]
+        let key = try await present(0x03)
+        let read = ["libre", "read", "--json", "--wait", "1s", "--state-dir", scratch.state]
+        let isSeen = try await eventually { try await code(Tool.run(read, environment: environment)) == "other_tag" }
+        #expect(isSeen, "\(service.log)")
+        let run = try Tool.Running(
+            ["run", "--sandbox", "--state-dir", scratch.state], environment: environment, in: scratch.url)
+        #expect(await run.wait { $0.errorText.contains("a card that is not a sensor is at pcsc:") }, "\(run.errorText)")
+        key.remove()
+        let sensor = try await present(0x0B)
+        #expect(await run.wait { $0.outputText.contains("read          a sensor") }, "\(run.outputText)")
+        #expect(!run.errorText.contains("continuing without it"), "\(run.errorText)")
+        run.kill(SIGTERM)
+        #expect(await run.finish().status == 0)
+        await service.stop()
+        withExtendedLifetime(sensor) {}
     }
 
     @Test("`run` says whose a new sensor is taken to be, where there are several people")

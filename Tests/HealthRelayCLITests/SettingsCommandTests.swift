@@ -51,6 +51,38 @@ import Testing
         #expect(check.status == 0, "\(check.output)\(check.errors)")
     }
 
+    @Test("a PEM file on standard input is taken whole; the beginning of one is refused, and the former secret stays")
+    func pemFile() async throws {
+        let scratch = try Scratch()
+        let pem = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
+        @Sendable func set(_ text: String) async throws -> Tool.Result {
+            let file = scratch.url.appendingPathComponent("typed").path
+            try text.write(toFile: file, atomically: false, encoding: .utf8)
+            return try await Tool.other(
+                "sh",
+                [
+                    "-c",
+                    "'\(Tool.executable.path)' settings set --secret destinations.home.private_key "
+                        + "destinations.home.kind mqtt destinations.home.url mqtts://broker.example --json "
+                        + "--state-dir '\(scratch.state)' < '\(file)'",
+                ])
+        }
+        @Sendable func kept() throws -> [String] {
+            let folder = scratch.state + "/secrets"
+            return try FileManager.default.contentsOfDirectory(atPath: folder).map {
+                try String(contentsOfFile: folder + "/" + $0, encoding: .utf8)
+            }
+        }
+        let whole = try await set(pem)
+        #expect(whole.status == 0, "\(whole.errors)")
+        let first = try kept()
+        #expect(first == [pem])
+        let torn = try await set("-----BEGIN PRIVATE KEY-----\nAAAA\n")
+        #expect(torn.status == 64 && torn.errors.contains("setting_invalid"), "\(torn.errors)")
+        let second = try kept()
+        #expect(second == [pem])
+    }
+
     @Test("a command that waited for the store leaves the secret that was typed meanwhile")
     func waited() async throws {
         let scratch = try Scratch()

@@ -61,6 +61,30 @@ import Testing
         #expect(shown.status == 0 && shown.output.contains("/nonexistent/.config/"), "\(shown.errors)")
     }
 
+    @Test("replay --time-zone is a new store's zone; a store that has another refuses it and keeps its own")
+    func zoneOfReplay() async throws {
+        let scratch = try Scratch()
+        let replay = ["replay", Tool.fixture("cuff-three.btsnoop"), "--json", "--state-dir", scratch.state]
+        let zoned = replay + ["--time-zone", "Europe/Berlin"]
+        let stored = try await Tool.run(zoned)
+        #expect(stored.status == 0, "\(stored.errors)")
+        let dry = try await Tool.run(zoned + ["--dry-run"])
+        func times(_ result: Tool.Result) throws -> [String] {
+            try result.lines.compactMap { try Document($0)["time"]?.plain }.sorted()
+        }
+        let (kept, printed) = (try times(stored), try times(dry))
+        #expect(kept == printed && kept.count == 3)
+        let again = try await Tool.run(zoned)
+        #expect(again.status == 0, "\(again.errors)")
+        let refused = try await Tool.run(replay + ["--time-zone", "America/New_York"])
+        #expect(refused.status == 64 && refused.errors.contains("the store's zone"), "\(refused.errors)")
+        let counted = try await Tool.run(replay + ["--time-zone", "America/New_York", "--count"])
+        #expect(counted.status == 0, "\(counted.errors)")
+        let shown = try await Tool.run(["user", "show", "--json", "--state-dir", scratch.state])
+        let zone = try Document(shown.output)["time_zone"]?.plain
+        #expect(zone == "Europe/Berlin")
+    }
+
     @Test(
         "output that cannot be written is 74 output_failed",
         arguments: [

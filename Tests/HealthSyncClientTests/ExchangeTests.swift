@@ -101,6 +101,31 @@ import Testing
         await bench.phone.stop()
     }
 
+    @Test("an error shows no value and no token of an answer that is no JSON only further on")
+    func silence() async throws {
+        let bench = try await Bench { $0.retries = 0 }
+        bench.phone.change { state in
+            state.fault = { _, reply in
+                reply = PhoneReply()
+                reply.body = Data(#"{"token":"s3cret","samples":[{"value":63,"value":64}]}"#.utf8)
+            }
+        }
+        for pairs in [true, false] {
+            do {
+                if pairs {
+                    _ = try await bench.client.pair("Ab3dE7gH", as: "gateway")
+                } else {
+                    _ = try await bench.client.types(bench.token)
+                }
+                Issue.record("the answer was read")
+            } catch let error as HealthSyncError {
+                #expect(error.code == "not_json")
+                #expect(!"\(error)".contains("s3cret") && !"\(error)".contains("63"), "\(error)")
+            }
+        }
+        await bench.phone.stop()
+    }
+
     @Test("HTML, garbage, a cut document and a wrong shape are told apart")
     func answers() async throws {
         let bench = try await Bench { $0.retries = 0 }

@@ -100,7 +100,10 @@ import Testing
         let readings = run.take([later])
         #expect(readings.count == 2 && run.joined == 1 && run.finish().isEmpty)
         let pressure = try #require(readings.first { $0.kind == .bloodPressure })
-        guard case .bloodPressure(let value) = pressure.value else { return }
+        guard case .bloodPressure(let value) = pressure.value else {
+            Issue.record("\(pressure.value)")
+            return
+        }
         #expect(value.systolic.number.number == ExactDecimal(significand: 128))
         #expect(value.diastolic.number.number == ExactDecimal(significand: 82))
         #expect(pressure.originals.count == 2)

@@ -181,7 +181,7 @@ struct PCSCTests {
         #expect(await error(reader) == .noTag)
         second.cancel()
         #expect(await second.value == .cancelled)
-        #expect(ContinuousClock.now - begin < .seconds(1))
+        #expect(ContinuousClock.now - begin < .seconds(20))
         let third = Task { try await reader.waitForTag() }
         try await Task.sleep(for: .milliseconds(50))
         first.cancel()

@@ -118,7 +118,8 @@ def active_until(memory, state, age, life):
     """The minute from which on records do not count for the sensor's state: a sensor that ended early, or failed, has none that do."""
     if state == "active":
         return 1 << 16
-    ended = state == "expired" or state == "shut_down" and memory[6:9] == bytes(3)
+    noted = memory[6:9]
+    ended = state == "expired" or state == "shut_down" and (noted == bytes(3) or noted == b"\x03" + life.to_bytes(2, "little"))
     return life if ended and age >= life else 0
 
 
@@ -128,6 +129,10 @@ def readings(memory, good, state, i, fault, life):
     age, trend, history = memory[316] | memory[317] << 8, memory[26], memory[27]
     found, trend_fault, history_fault = [], None, None
     end = active_until(memory, state, age, life)
+    # After the end of its life the age goes on, and the rings stand still.
+    if state in ("expired", "shut_down") and good["footer"] and life < age and trend < 16 and (life - trend) % 16 <= 1 \
+            and history_count(life, history) is not None:
+        age = life
     behind = (age - trend) % 16
     if trend >= 16:
         trend_fault = "index_out_of_range"
@@ -178,9 +183,9 @@ def decode(memory, uid=None, patch=None):
 
 
 def encode(age, rule, state=3, i=(3, 500, 10, 6000, 4800, 8000), region=1, life=20880, advanced=False, behind=0, failure=(0, 0),
-           initialisations=1):
+           initialisations=1, stopped=None):
     """A memory with right CRCs. `rule(source, minute)` gives a record's numbers, or None for an empty slot; the newest trend
-    record is `behind` minutes behind the age."""
+    record is `behind` minutes behind the age, or behind the age at which the rings have `stopped`."""
     memory = bytearray(344)
 
     def put(octet, first, count, value):
@@ -202,10 +207,11 @@ def encode(age, rule, state=3, i=(3, 500, 10, 6000, 4800, 8000), region=1, life=
     put(2, 3, 10, i2)
     for first, count, value in ((0, 8, abs(i3)), (33, 1, i3 < 0), (8, 14, i4), (40, 12, i5 // 4), (52, 12, i6 // 4)):
         put(336, first, count, int(value))
-    newest = max(age - behind, 0)
+    rings = age if stopped is None else stopped
+    newest = max(rings - behind, 0)
     for minute in range(max(newest - 15, 1), newest + 1):
         put_record(28 + 6 * ((minute - 1) % 16), rule("trend", minute))
-    count = max(age - 3, 0) // 15 + (1 if advanced else 0)
+    count = max(rings - 3, 0) // 15 + (1 if advanced else 0)
     for number in range(max(1, count - 31), count + 1):
         put_record(124 + 6 * ((number - 1) % 32), rule("history", 15 * number))
     memory[26], memory[27] = newest % 16, count % 32
@@ -246,6 +252,10 @@ def some_sensor(source):
                     life=source.choice([20880, source.randrange(65536)]), advanced=(age - 3) % 15 == 14 and source.random() < 0.5,
                     behind=source.choice([0, 1, 1]), failure=(source.randrange(256), source.choice([0, source.randrange(65536)])),
                     initialisations=source.randrange(4))
+    if source.randrange(8) == 0:
+        life = source.randrange(20, 64000)
+        memory = encode(life + source.randrange(1500), rule, state=source.choice([4, 5]), i=i, life=life, behind=source.choice([0, 1, 1]),
+                        failure=source.choice([(0, 0), (3, life), (3, life - 1), (11, life)]), stopped=life)
     if kind == 1:
         for place in range(344):
             memory[place] = source.randrange(256)

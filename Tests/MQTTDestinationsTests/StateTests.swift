@@ -11,6 +11,11 @@ import Testing
 @testable import MQTTDestinations
 @testable import ReadingDelivery
 
+extension MQTTDestination {
+    /// Whether there is a connection, ready or not.
+    fileprivate var isLinked: Bool { link != nil }
+}
+
 @Suite(
     "What an MQTT broker keeps", .timeLimit(.minutes(3)), .enabled(if: TestBroker.isInstalled, "\(TestBroker.needs)"))
 struct StateTests {
@@ -117,6 +122,29 @@ struct StateTests {
         }
     }
 
+    @Test("a delivery that begins while the connection is made ready overwrites nothing newer that was pruned here")
+    func prunedAndConnecting() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let topic = try await fixture.naming.topics.state(of: fixture.id(), .glucose)
+            func shown() async throws -> Int? { try await kept(broker)[topic]?.document?["glucose"] as? Int }
+            try await fixture.read(3, from: 10)
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 3)
+            // Nothing else waits for them.
+            try await fixture.store.removeDestination("vital")
+            _ = try await fixture.store.prune(olderThan: .seconds(10_000_000))
+            #expect(try await fixture.store.query(ReadingQuery()).readings.isEmpty)
+            try await fixture.read(1, from: 5)
+            let destination = fixture.destination(broker.port)
+            let worker = fixture.worker(destination)
+            let opening = Task { try await destination.retract([]) }
+            try await until { await destination.isLinked }
+            #expect(await worker.syncOnce().delivered == 1)
+            _ = try await opening.value
+            #expect(try await shown() == 92)
+        }
+    }
+
     @Test(
         "no weight is at a broker that may have compositions alone, after a restart either", arguments: [true, false])
     func weightWithheld(_ mayWeigh: Bool) async throws {
@@ -138,6 +166,34 @@ struct StateTests {
             try await fixture.read(1, kind: .bloodPressure, device: 2)
             #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
             try await check()
+        }
+    }
+
+    @Test(
+        "what a person no longer consents to goes off the broker though it was pruned here", arguments: [false, true])
+    func prunedAndDenied(_ isRestarted: Bool) async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let (topics, id) = (try await fixture.naming.topics, try await fixture.id())
+            try await fixture.read(1)
+            try await fixture.read(1, kind: .bodyComposition, device: 3) { _ in 5_470_706_225 }
+            var worker = fixture.worker(fixture.destination(broker.port))
+            #expect(await worker.syncOnce().delivered == 2)
+            try await fixture.store.removeDestination("vital")
+            _ = try await fixture.store.prune(olderThan: .seconds(10_000_000))
+            #expect(try await fixture.store.query(ReadingQuery()).readings.isEmpty)
+            let person = try await fixture.person.key
+            try await fixture.store.setConsents([.glucose, .weight], granted: false, of: person)
+            if isRestarted { worker = fixture.worker(fixture.destination(broker.port)) }
+            try await fixture.read(1, kind: .bloodPressure, device: 2)
+            #expect(await worker.syncOnce().delivered == 1)
+            let after = try await kept(broker)
+            #expect(after[topics.state(of: id, .glucose)] == nil && after[topics.discovery(of: id)] == nil)
+            let scale = try await fixture.id(device: 3)
+            let mass = after[topics.state(of: scale, .bodyComposition)]?.document?["fat_free_mass"]
+            #expect(mass == nil || mass is NSNull)
+            let other = try await fixture.id(device: 2)
+            #expect(after[topics.state(of: other, .bloodPressure)] != nil)
         }
     }
 

@@ -160,6 +160,32 @@ struct FHIRTests {
         #expect(components.allSatisfy { $0["valueBoolean"] == true })
     }
 
+    @Test("what the device calls questionable has the guide's interpretation, unless it is withdrawn or has no value")
+    func questionable() throws {
+        let saturation = try Samples.vital(.spo2, [(.saturation, "88", .percent), (.pulse, "61", .beatsPerMinute)])
+        func interpretations(_ reading: Reading, as change: FHIRChange = .new) throws -> [String?] {
+            try observations([reading], as: change).map { $0.at("interpretation.0.coding.0.code")?.string }
+        }
+        let doubted = try Samples.reading(saturation, status: .questionable)
+        let found = try observations([doubted])
+        #expect(found.map { $0.at("interpretation.0.coding.0.code") == "questionable" } == [true, true])
+        let system = found.first?.at("interpretation.0.coding.0.system")
+        #expect(system == "http://hl7.org/fhir/uv/pocd/CodeSystem/measurement-status")
+        var bundle = FHIRBundle()
+        let omissions = try bundle.add(doubted, in: Samples.context())
+        #expect(omissions.isEmpty)
+        let plain = try interpretations(Samples.reading(saturation))
+        let withdrawn = try interpretations(doubted, as: .retracted)
+        #expect(plain == [nil, nil] && withdrawn == [nil, nil])
+        let pressure = try interpretations(
+            Samples.reading(Samples.pressures(), status: [.questionable, .irregularPulse]))
+        #expect(pressure == ["questionable", "questionable"])
+        let missing = VitalValue(
+            kind: .spo2, [.init(.saturation, Quantity(.notANumber, .percent))])
+        let absent = try interpretations(Samples.reading(.vital(missing), status: .questionable))
+        #expect(absent == [nil])
+    }
+
     @Test("what has no code is named: the rest of a body composition, RMSSD, the raw signal")
     func omissions() throws {
         let context = try Samples.context()

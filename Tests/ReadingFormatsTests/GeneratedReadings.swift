@@ -20,7 +20,7 @@ struct GeneratedReadings {
                 value: value(of: kind), sequence: chance(2) ? UInt16.random(in: 0...UInt16.max, using: &random) : nil,
                 baseTime: chance(4) ? nil : WallTime(secondsSinceEpoch: seconds + 3600),
                 timeOffsetMinutes: chance(3) ? Int16.random(in: -1439...1439, using: &random) : nil,
-                status: ReadingStatus(rawValue: chance(2) ? UInt32.random(in: 0..<(1 << 31), using: &random) : 0),
+                status: ReadingStatus(rawValue: chance(2) ? UInt32.random(in: 0...UInt32.max, using: &random) : 0),
                 userSlot: chance(3) ? UInt8.random(in: 0...254, using: &random) : nil,
                 sensor: kind == .glucose && chance(6) ? sensor() : nil),
             context: kind == .glucose && chance(2) ? context() : nil, device: device(),

@@ -45,6 +45,14 @@ import Testing
         #expect(HomeAssistant.state(battery: 87).text == #"{"battery":87}"#)
     }
 
+    @Test("a state has what the cuff said of the measurement")
+    func status() throws {
+        var reading = Self.reading(Self.pressure)
+        reading.record.status = [.irregularPulse, .questionable]
+        let state = try HomeAssistant.state(of: reading).text
+        #expect(state.hasSuffix(#","status":["irregular_pulse","questionable"]}"#))
+    }
+
     @Test("what is excluded or has no time has no state")
     func omitted() {
         #expect(throws: FormatOmission(.excluded)) {

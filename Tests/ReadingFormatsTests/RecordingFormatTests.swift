@@ -50,6 +50,15 @@ import Testing
         #expect(moved.document.contains(" percent=61,") && moved.document.hasSuffix(" 1795219107260"))
     }
 
+    @Test("each point of a recording that the oximeter doubts says so")
+    func doubtedLines() throws {
+        var recording = Self.recording(.spo2)
+        recording.record.status = .questionable
+        let line = try LineProtocol.line(recording, person: "white_bear")
+        let points = line.document.split(separator: "\n")
+        #expect(points.count == 2 && points.allSatisfy { $0.contains(#",status="questionable" "#) })
+    }
+
     @Test("Terra has each sample, and their average")
     func terra() throws {
         let day = LocalDay(of: Instant(seconds: 1_795_219_100), in: try Samples.zone("Etc/UTC"))

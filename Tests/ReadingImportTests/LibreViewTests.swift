@@ -142,6 +142,55 @@ struct LibreViewTests {
         #expect(try Found(same).only.time.instant.description == "2026-05-05T05:30:00Z")
     }
 
+    @Test(
+        "an order that the file disproves is refused: its other days would be wrong",
+        arguments: [
+            (DateOrder.monthFirst, "20-11-2026 07:30", "first"), (DateOrder.dayFirst, "11-20-2026 07:30 AM", "second"),
+        ])
+    func disproved(_ order: DateOrder, _ proof: String, _ place: String) throws {
+        let rows = [Self.row("05-11-2026 07:30", 0, historic: "5.4"), Self.row(proof, 0, historic: "5.6")]
+        let file = Self.file(Self.english, rows, before: "Glucose Data")
+        let damage = try #require(try damage(of: file, order: order))
+        #expect(damage.fault == .ambiguousDates && damage.line == 4 && damage.found.hasSuffix(place))
+        #expect(damage.hint?.contains("leave out `--date-order`") == true)
+        let right: DateOrder = order == .dayFirst ? .monthFirst : .dayFirst
+        #expect(try Found(file, order: right).samples == Found(file).samples)
+        // Only the rows prove it: when the file was made may be written otherwise.
+        let made = Self.file(Self.english, [rows[0]], before: "Glucose Data,Generated on,24-02-2026 12:12 UTC")
+        #expect(try Found(made, order: .monthFirst).only.time.instant.description == "2026-05-11T05:30:00Z")
+    }
+
+    @Test("a value in which the file may have been cut is no reading; a last row without a line end is one")
+    func cutValue() throws {
+        func read(_ rest: String) throws -> Found {
+            let row = "FreeStyle LibreLink,ABC-123,20-11-2026 07:30,0," + rest
+            return try Found([Self.english, row].joined(separator: "\n"))
+        }
+        for rest in ["11.4", "11.", "1"] {
+            let found = try read(rest)
+            #expect(found.samples.isEmpty && found.refused.map(\.field) == ["row"])
+        }
+        for rest in ["11.4,", "11.4,,,,,,,,,,,,,,", "11.4\n"] {
+            let sample = try read(rest).only
+            #expect(sample.main == "11.4 mmol/L")
+        }
+        // Where the value's column is the last, all cells being there proves nothing.
+        let short = "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL,Scan Glucose mg/dL\n"
+        let last = try Found(short + "FreeStyle LibreLink,ABC-123,20-11-2026 07:30,1,,10")
+        #expect(last.samples.isEmpty && last.refused.map(\.field) == ["row"])
+        let whole = try Found(short + "FreeStyle LibreLink,ABC-123,20-11-2026 07:30,1,,101\n").only
+        #expect(whole.main == "101 mg/dL")
+    }
+
+    @Test(
+        "what precedes damage is read, whether or not the order has to be proven",
+        arguments: [nil, DateOrder.dayFirst])
+    func cut(_ order: DateOrder?) throws {
+        let rows = [Self.row("20-11-2026 07:30", 0, historic: "5.4"), "\"FreeStyle LibreLink,ABC-123"]
+        let found = try Found(Self.file(Self.english, rows), order: order)
+        #expect(found.samples.map(\.main) == ["5.4 mmol/L"] && found.damage?.fault == .damaged)
+    }
+
     @Test("an hour that is repeated or missing is said to be uncertain")
     func hours() throws {
         let rows = [Self.row("25-10-2026 02:30", 0, historic: "5.4"), Self.row("29-03-2026 02:30", 0, historic: "5.4")]

@@ -45,8 +45,8 @@ struct Found {
 }
 
 /// The damage of a file that cannot be read at all.
-func damage(of text: String, format: ImportFormat? = nil) throws -> ImportDamage? {
-    do { return try Found(text, format: format).damage } catch let error as ImportDamage { return error }
+func damage(of text: String, format: ImportFormat? = nil, order: DateOrder? = nil) throws -> ImportDamage? {
+    do { return try Found(text, format: format, order: order).damage } catch let error as ImportDamage { return error }
 }
 
 extension ImportedSample {

@@ -458,8 +458,8 @@ struct SubscriberTests {
                 [directory = directory as String, point = point as String] in
                 setenv("HEALTHRELAY_CRASH_AT", point, 1)
                 try await SubscriberTests.work(directory)
-                // Where the follower was faster than the point, it ends all the same.
-                raise(SIGKILL)
+                // Where the follower was faster than one of its later points, it ends all the same.
+                if point.hasPrefix("subscriber"), point.contains(":") { raise(SIGKILL) }
             }
             try await SubscriberTests.work(directory)
             let lines = try String(contentsOfFile: directory + "/given", encoding: .utf8).split(separator: "\n")

@@ -39,6 +39,14 @@ struct ConsentTests {
         return sent
     }
 
+    private let both: Set<ReadingKind> = [.glucose, .bloodPressure]
+
+    @discardableResult
+    private func name(_ name: String, at address: String = "here") async throws -> DestinationKey {
+        try await store.setDestination(
+            name, kind: "file", kinds: both, hasUniqueSeconds: false, needsSource: false, address: address)
+    }
+
     private func shown() async throws -> Set<ReadingKind> {
         try await store.consentedKinds(of: user).intersection([.glucose, .bloodPressure])
     }
@@ -120,11 +128,6 @@ struct ConsentTests {
     @Test(
         "a denial holds under another name of the destination, and nowhere else, until somebody says something of that")
     func renamed() async throws {
-        let both: Set<ReadingKind> = [.glucose, .bloodPressure]
-        func name(_ name: String, at address: String = "here") async throws -> DestinationKey {
-            try await store.setDestination(
-                name, kind: "file", kinds: both, hasUniqueSeconds: false, needsSource: false, address: address)
-        }
         let (earlier, old) = (try await name("earlier"), try await name("old"))
         try await store.setConsent(.glucose, granted: false, of: user, at: old)
         let (elsewhere, new) = (try await name("elsewhere", at: "there"), try await name("new"))
@@ -141,6 +144,35 @@ struct ConsentTests {
         // The clock says the same of all of them.
         try await store.setConsent(.glucose, granted: false, of: user, at: old)
         #expect(try await granted(at: newest) == [.bloodPressure])
+    }
+
+    @Test("a denial holds if the destination gets a former name back, and at one that comes to its address")
+    func renamedBack() async throws {
+        let (moving, beside) = (try await name("moving", at: "there"), try await name("beside"))
+        let first = try await name("first")
+        let second = try await name("second")
+        try await store.removeDestination("first")
+        try await store.setConsent(.glucose, granted: false, of: user, at: second)
+        try await name("first")
+        #expect(try await granted(at: first) == both, "the settings name both")
+        try await store.removeDestination("second")
+        #expect(try await granted(at: first) == [.bloodPressure])
+        // Who says it once more of the name that went takes nothing back.
+        try await store.setConsent(.glucose, granted: false, of: user, at: second)
+        #expect(try await granted(at: first) == [.bloodPressure])
+        for place in [moving, beside] { #expect(try await granted(at: place) == both) }
+        try await store.setConsent(.glucose, granted: true, of: user, at: first)
+        #expect(try await granted(at: first) == both)
+        // What was said of a name before it went is older than what was said meanwhile.
+        let third = try await name("third")
+        try await store.removeDestination("first")
+        try await store.setConsent(.glucose, granted: false, of: user, at: third)
+        try await store.removeDestination("third")
+        try await name("first")
+        #expect(try await granted(at: first) == [.bloodPressure])
+        try await store.acceptAddress("here", of: "moving")
+        #expect(try await granted(at: moving) == [.bloodPressure])
+        #expect(try await granted(at: beside) == both, "it was there all along")
     }
 
     @Test("where nothing is granted unasked, a grant to one destination is one to it alone")

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import HealthReadings
 import Testing
 
@@ -46,6 +47,51 @@ struct ErasureTests {
         #expect(statistics.readings.isEmpty && statistics.frames == 0 && statistics.contacts == 0)
         #expect(statistics.waiting == 0 && statistics.waitingContexts == 0)
         #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("no row of an erased person is left in any table, and nothing that was noted of them is in any file")
+    func everything() async throws {
+        let harness = try await Harness(encryption: .off())
+        let store = harness.store
+        let user = try await store.currentUser().key
+        try await SealingTests.fill(harness)
+        try await store.enter(EntryTests.entry("5.6", note: "before breakfast"))
+        try await store.add([ImportTests.weight("155.4", at: 0)])
+        let first = try #require(try await harness.all().first)
+        try await store.leaveOut([first.id], reason: "hands not washed", by: "page")
+        let share = StorePerson.Share(address: 0xC000_0000_1810, slot: 2)
+        try await store.setPeople([
+            StorePerson(clientUserID: "white_bear", timeZone: "Europe/Berlin", shares: [share])
+        ])
+        try await store.setServerUserID("5f0c7f4e-0000-4000-8000-000000000001", of: user)
+        try await store.setSource(ConnectedSource(provider: "polar_ble", status: .connected), user: user)
+        try await store.setZoneAtServer("Asia/Kolkata", of: user)
+        try await store.setConsent(.weight, granted: false, of: user)
+        try await store.subscribe(as: "tool-of-the-bear", to: ChangeScope(person: user), from: .beginning).end()
+        try await store.setUnknownToServer(true, user: user, resource: .heartRate, provider: "wahoo_ble")
+        try await store.setRefusedWhole(true, user: user, resource: .spo2, provider: "nonin_ble")
+        try await store.reofferRefused(user: user, resource: .weight, provider: "renpho_ble")
+
+        let noted = [
+            "white_bear", "before breakfast", "device S200", "hands not washed", "a pressure of 127", "5f0c7f4e",
+            "polar_ble", "Asia/Kolkata", "tool-of-the-bear", "wahoo_ble", "nonin_ble", "renpho_ble",
+        ]
+        for words in noted { #expect(try Self.contains(Array(words.utf8), in: harness.directory), "\(words)") }
+        try await store.eraseUser(user)
+        for words in noted { #expect(try !Self.contains(Array(words.utf8), in: harness.directory), "\(words)") }
+        let tables = try await store.read { db in
+            try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'").filter { table in
+                try db.columns(in: table).contains { $0.name == "user" }
+            }
+        }
+        #expect(tables.count > 9, "\(tables)")
+        for table in tables {
+            let rows = try await store.read { db in
+                try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table) WHERE user = ?", arguments: [user.rawValue])
+            }
+            #expect(rows == 0, "\(table)")
+        }
+        #expect(try await store.verify().isEmpty)
     }
 
     @Test("devices stay known without a bond, and the current user has no name")
@@ -113,7 +159,8 @@ struct ErasureTests {
 
     @Test("another person's readings stay whole, also those whose meter was read again meanwhile")
     func others() async throws {
-        let harness = try await Harness()
+        // Sealed, the octets that have to go would be in no file in any case.
+        let harness = try await Harness(encryption: .off())
         let first = try await harness.store.currentUser()
         try await harness.contact([Build.glucose(1, "2026-11-20T12:30:00"), Build.context(1, meal: 3)])
         try await harness.store.setCurrentUser("brown_bear", timeZone: "UTC")
@@ -124,6 +171,7 @@ struct ErasureTests {
             at: "2026-11-21T10:59:00Z")
         try await harness.contact(
             [Self.mark(1, filling: 0xB3)], device: Build.device(0xC000_0000_1809), at: "2026-11-21T11:00:00Z")
+        #expect(try Self.contains([UInt8](repeating: 0xB3, count: 16), in: harness.directory))
 
         try await harness.store.eraseUser(second.key)
         #expect(try await harness.all().map(\.record.sequence) == [1])

@@ -143,3 +143,45 @@ struct ImportTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 }
+
+#if DEBUG && compiler(>=6.3)  // Earlier exit tests capture nothing.
+    @Suite("Death while samples are imported")
+    struct ImportCrashTests {
+        static let samples = (0..<60).map { ImportTests.weight("155.4", at: Int64($0)) }
+
+        /// Imports everything, twenty samples in a commit.
+        static func work(_ directory: String) async throws {
+            let store = try await Harness.open(directory)
+            for begin in stride(from: 0, to: samples.count, by: 20) {
+                try await store.add(Array(samples[begin..<(begin + 20)]))
+            }
+            try store.close()
+        }
+
+        @Test(
+            "promise 2: killed at any commit of an import, whole commits are there, and the same import completes them",
+            arguments: [
+                ("imports.before-commit", 0), ("imports.after-commit", 20), ("imports.before-commit:3", 40),
+                ("imports.after-commit:3", 60),
+            ])
+        func kill(point: String, stored: Int) async throws {
+            let directory = Harness.newDirectory()
+            await #expect(processExitsWith: .signal(SIGKILL)) {
+                [directory = directory as String, point = point as String] in
+                setenv("HEALTHRELAY_CRASH_AT", point, 1)
+                try await ImportCrashTests.work(directory)
+            }
+            let killed = try await Harness(directory)
+            #expect(try await Set(killed.all().map(\.id)) == Set(Self.samples.prefix(stored).map(\.id)))
+            #expect(try await killed.store.groupsWaiting().reduce(0) { $0 + $1.count } == stored)
+            #expect(try await killed.store.verify().isEmpty)
+            try killed.store.close()
+            try await Self.work(directory)
+            let whole = try await Harness(directory)
+            let readings = try await whole.all()
+            #expect(readings.count == 60 && Set(readings.map(\.id)) == Set(Self.samples.map(\.id)))
+            #expect(try await whole.store.groupsWaiting().reduce(0) { $0 + $1.count } == 60)
+            #expect(try await whole.store.verify().isEmpty)
+        }
+    }
+#endif

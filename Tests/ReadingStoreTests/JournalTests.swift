@@ -140,7 +140,10 @@ struct JournalTests {
         let frames = [100, 101, 102].map { Build.glucose(5, "2026-11-21T09:30:00", $0) }
         let outcomes = try await harness.contact(frames)
         #expect(outcomes.map(\.name) == ["new", "clash", "clash"])
-        guard case .clash(_, with: let other) = outcomes[2] else { return }
+        guard case .clash(_, with: let other) = outcomes[2] else {
+            Issue.record("\(outcomes[2])")
+            return
+        }
         #expect(other == outcomes[0].changedReading?.id)
         #expect(Set(try await harness.all().map(\.id)).count == 3)
         #expect(try await harness.contact(frames.reversed()).map(\.name) == ["repeated", "repeated", "repeated"])

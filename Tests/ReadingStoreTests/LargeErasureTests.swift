@@ -44,9 +44,9 @@ struct LargeErasureTests {
     /// Rows of a person, and what they have in frames.
     private static func rows(_ store: ReadingStore, of user: UserKey) async throws -> Int {
         try await store.read { db in
-            try ["reading", "contact", "outbox", "pruned", "user_zone", "source", "destination_user", "change"].reduce(
-                0
-            ) {
+            let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
+                .filter { table in try db.columns(in: table).contains { $0.name == "user" } }
+            return try tables.reduce(0) {
                 try $0
                     + (Int.fetchOne(db, sql: "SELECT count(*) FROM \($1) WHERE user = ?", arguments: [user.rawValue])
                         ?? 0)

@@ -50,8 +50,11 @@ struct SealingTests {
             + ["a pressure of 127", "0M000TEST01", "FreeStyle Libre"].map { Array($0.utf8) }
     }
 
+    /// How many of them are in any file of a store's directory, whether or not the store knows it as its own.
     static func found(_ secrets: [[UInt8]], in directory: String) throws -> Int {
-        let files = try ReadingStore.databaseFiles(in: directory).map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory).map { name in
+            try Data(contentsOf: URL(fileURLWithPath: directory + "/" + name))
+        }
         return secrets.filter { secret in files.contains { $0.range(of: Data(secret)) != nil } }.count
     }
 
@@ -444,18 +447,24 @@ extension Data? {
             arguments: [
                 "reseal.before-commit", "reseal.after-commit", "reseal.after-commit:2", "reseal.before-commit:4",
                 "reseal.after-commit:6", "reseal.before-commit:9", "reseal.after-commit:9",
-            ])
-        func kill(point: String) async throws {
+            ], [false, true])
+        func kill(point: String, wasSealed: Bool) async throws {
             let directory = Harness.newDirectory()
-            let first = try await Harness(directory, encryption: .off())
+            let first = try await Harness(directory, encryption: wasSealed ? .on() : .off())
             try await first.contact(Self.frames)
             let readings = try await first.all()
             try first.store.close()
+            let path = SealingTests.keyPath(directory)
+            let former = wasSealed ? try String(contentsOfFile: path, encoding: .utf8) : nil
             await #expect(processExitsWith: .signal(SIGKILL)) {
-                [directory = directory as String, point = point as String] in
+                [directory = directory as String, point = point as String, wasSealed = wasSealed as Bool] in
                 setenv("HEALTHRELAY_CRASH_AT", point, 1)
                 let harness = try await Harness(directory)
-                try await SealingTests.settle(harness.store)
+                if wasSealed {
+                    try await harness.store.rotateKey()
+                } else {
+                    try await SealingTests.settle(harness.store)
+                }
             }
             let harness = try await Harness(directory)
             #expect(try await Set(harness.all()) == Set(readings))
@@ -464,6 +473,13 @@ extension Data? {
             #expect(try await Set(harness.all()) == Set(readings))
             #expect(try await harness.store.verify().isEmpty)
             #expect(try SealingTests.found(Self.frames.map(\.payload), in: directory) == 0)
+            let key = try String(contentsOfFile: path, encoding: .utf8)
+            #expect(key.split(separator: "\n").count == 1 && key != former)
+            // The former key is destroyed, and the octets that it sealed are under the new one alone.
+            try harness.store.close()
+            let again = try await Harness(directory)
+            #expect(again.store.lockedBecause == nil)
+            #expect(try await Set(again.all()) == Set(readings))
         }
     }
 #endif

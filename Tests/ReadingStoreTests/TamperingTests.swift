@@ -132,7 +132,8 @@ struct TamperingTests {
             "sequence = sequence + 1", "base_time = base_time + 60", "time_offset_minutes = 5",
             "time_offset_unknown = 1",
             "record_exclusion = 4", "time_exclusion = 12", "time = time + 60", "time = NULL", "time_basis = 3",
-            "time_uncertainty_minutes = 60", "clock_difference = 60", "received_at = received_at + 1",
+            "time_uncertainty_minutes = 60", "clock_difference = 60", "clock_read_at = 60",
+            "received_at = received_at + 1",
         ])
     func readingColumns(change: String) async throws {
         let directory = try await Self.tampered { db in

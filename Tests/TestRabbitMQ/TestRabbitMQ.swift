@@ -44,7 +44,7 @@ package final class TestRabbitMQ: Sendable {
     package init(_ certificates: Certificates? = nil) throws {
         folder = FileManager.default.temporaryDirectory.path + "/mq-" + UUID().uuidString.prefix(8)
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        let ports = (0..<5).map { _ in Self.freePort() }
+        let ports = Self.freePorts(5)
         (port, mqttPort, managementPort) = (ports[0], ports[3], ports[4])
         let settings =
             certificates.map { Self.settings($0, amqp: ports[0], mqtt: ports[3], management: ports[4]) }
@@ -126,19 +126,27 @@ package final class TestRabbitMQ: Sendable {
         """
     }
 
-    private static func freePort() -> Int {
+    /// Ports that nobody has, all different. They lie below those that the kernel gives out: one of those could be somebody
+    /// else's before the node has it.
+    private static func freePorts(_ count: Int) -> [Int] {
+        var found: [Int] = []
+        while found.count < count {
+            let port = UInt16.random(in: 10_000..<20_000)
+            if !found.contains(Int(port)), isFree(port) { found.append(Int(port)) }
+        }
+        return found
+    }
+
+    private static func isFree(_ port: UInt16) -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                _ = bind(descriptor, pointer, length)
-                _ = getsockname(descriptor, pointer, &length)
-            }
+        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) == 0 }
         }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }

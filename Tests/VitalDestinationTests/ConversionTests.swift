@@ -133,6 +133,35 @@ struct ConversionTests {
         return sample
     }
 
+    @Test("what a device says of a measurement goes with each of its quantities")
+    func status() throws {
+        var reading = Self.reading(
+            .vital(
+                VitalValue(
+                    kind: .spo2, [.init(.saturation, Quantity(ExactDecimal(significand: 88), .percent))])))
+        reading.record.status = .questionable
+        guard
+            case .quantity(let saturation) = try SampleConversion().sample(
+                of: reading, provider: "omron_ble", at: Self.time)
+        else { throw ConversionError(reason: "no quantity") }
+        #expect(
+            saturation.metadata == ["measured_value": "88", "measured_unit": "%", "status": "questionable"])
+        reading = Self.reading(
+            .bloodPressure(
+                BloodPressureValue(
+                    systolic: Quantity(ExactDecimal(significand: 127), .millimetresOfMercury),
+                    diastolic: Quantity(ExactDecimal(significand: 79), .millimetresOfMercury),
+                    meanArterial: Quantity(.notANumber, .millimetresOfMercury),
+                    pulse: Quantity(ExactDecimal(significand: 64), .beatsPerMinute))))
+        reading.record.status = [.irregularPulse, .cuffTooLoose]
+        guard
+            case .bloodPressure(let pressure) = try SampleConversion().sample(
+                of: reading, provider: "omron_ble", at: Self.time)
+        else { throw ConversionError(reason: "no pressure") }
+        let parts = [pressure.systolic, pressure.diastolic, pressure.pulse].compactMap(\.self)
+        #expect(parts.count == 3 && parts.allSatisfy { $0.metadata["status"] == "cuff_too_loose irregular_pulse" })
+    }
+
     @Test("a saturation keeps its digits and has its pulse beside it; a temperature is in °C, a weight in kg")
     func vitals() throws {
         let saturation = try vital(

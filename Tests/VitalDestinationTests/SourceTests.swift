@@ -2,6 +2,7 @@ import DeliveryFixture
 import HealthReadings
 import ReadingStore
 import ScriptedServer
+import TestSupport
 import Testing
 import VitalClient
 
@@ -113,6 +114,36 @@ struct SourceTests {
         }
     }
 
+    @Test("a source that was revoked stays so if its destination gets its former name back")
+    func renamedBack() async throws {
+        let script = VitalScript(connected: [])
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with({ script.answer($0) }) { server in
+                let store = fixture.store
+                func keeper(_ name: String) async throws -> SourceKeeper {
+                    try await store.setDestination(name, kind: "vital", VitalDestination.rules, address: "here")
+                    return SourceKeeper(
+                        store: store, destination: name, api: try api(server.baseURL), policy: .create)
+                }
+                try await expect(nil, keeper("vital"), fixture)
+                let renamed = try await keeper("clinic")
+                try await store.removeDestination("vital")
+                try await expect(nil, renamed, fixture)
+                // Revoked here, and the server could not be told.
+                let person = try await fixture.person
+                try await renamed.revoke("accuchek_ble", of: person)
+                script.change { $0.sources["accuchek_ble"] = "connected" }
+                let back = try await keeper("vital")
+                try await store.removeDestination("clinic")
+                try await expect(.sourceRevoked, back, fixture)
+                // Its owner connects it again, and that counts under each name, too.
+                try await back.connect("accuchek_ble", for: person)
+                try await expect(nil, back, fixture)
+                try await expect(nil, keeper("clinic"), fixture)
+            }
+        }
+    }
+
     @Test(
         "revoked here: held at once and for good, even where the server could not be told; connected again on request")
     func revoke() async throws {
@@ -130,6 +161,83 @@ struct SourceTests {
             try await keeper.connect("accuchek_ble", for: person)
             #expect(try await keeper.decide("accuchek_ble", for: person).hold == nil)
             try await expect(nil, keeper, fixture)
+        }
+    }
+
+    @Test("revoked here while a delivery is just connecting it: it stays so, and is not connected again")
+    func revokeWhileConnecting() async throws {
+        for arrives in [true, false] {
+            let script = VitalScript(connected: [])
+            script.change { $0.nextCreate = [.late(.milliseconds(300), .json(200, #"{"success":true}"#))] }
+            try await with(script) { keeper, fixture in
+                let person = try await fixture.person
+                async let decided = keeper.decide("accuchek_ble", for: person)
+                try await until { script.now.nextCreate.isEmpty }
+                if arrives { script.change { $0.sources["accuchek_ble"] = "connected" } }
+                try await keeper.revoke("accuchek_ble", of: person)
+                _ = try await decided
+                #expect(script.now.sources.isEmpty)
+                #expect(try await keeper.decide("accuchek_ble", for: person).hold == .sourceRevoked)
+                try await expect(.sourceRevoked, keeper, fixture)
+                #expect(script.now.created.isEmpty)
+                let source = try await fixture.store.source(user: person.key, provider: "accuchek_ble")
+                #expect(source?.status == .revoked)
+            }
+        }
+    }
+
+    @Test("revoked here while the server is slow to answer a delivery: it is noted before the server answers")
+    func revokeAtOnce() async throws {
+        let script = VitalScript()
+        try await with(script) { keeper, fixture in
+            let person = try await fixture.person
+            try await expect(nil, keeper, fixture)
+            script.change { $0.nextList = [.late(.seconds(60), .cut)] }
+            let deciding = Task { try await keeper.decide("accuchek_ble", for: person, fresh: true) }
+            try await until { script.now.nextList.isEmpty }
+            let revoking = Task { try await keeper.revoke("accuchek_ble", of: person) }
+            try await until {
+                try await fixture.store.source(user: person.key, provider: "accuchek_ble")?.status == .revoked
+            }
+            deciding.cancel()
+            try await revoking.value
+            _ = await deciding.result
+            try await expect(.sourceRevoked, keeper, fixture)
+            #expect(script.now.sources["accuchek_ble"] == nil)
+        }
+    }
+
+    @Test("connected here while a delivery was told that it is gone: the owner's word counts")
+    func connectWhileAsking() async throws {
+        let script = VitalScript()
+        try await with(script) { keeper, fixture in
+            let person = try await fixture.person
+            try await expect(nil, keeper, fixture)
+            script.change {
+                $0.sources["accuchek_ble"] = nil
+                $0.nextList = [.late(.milliseconds(300), .json(200, #"{"providers":[]}"#))]
+            }
+            async let decided = keeper.decide("accuchek_ble", for: person, fresh: true)
+            try await until { script.now.nextList.isEmpty }
+            try await keeper.connect("accuchek_ble", for: person)
+            _ = try await decided
+            #expect(try await keeper.decide("accuchek_ble", for: person).hold == nil)
+            try await expect(nil, keeper, fixture)
+        }
+    }
+
+    @Test("a keeper that is told to ask anew while it decides takes no source for one that is gone")
+    func forgetWhileDeciding() async throws {
+        try await with(VitalScript()) { keeper, fixture in
+            try await expect(nil, keeper, fixture)
+            let forgetting = Task {
+                while !Task.isCancelled {
+                    await keeper.forget()
+                    await Task.yield()
+                }
+            }
+            defer { forgetting.cancel() }
+            for _ in 0..<20 { try await expect(nil, keeper, fixture) }
         }
     }
 

@@ -294,6 +294,28 @@ struct WorkerTests {
         }
     }
 
+    @Test("a person's id at the server stays forgotten while delivery is off, and is asked for again once it is on")
+    func disconnected() async throws {
+        let script = VitalScript()
+        try await with(script) { worker, fixture in
+            try await fixture.read(2)
+            let first = await worker.syncOnce()
+            #expect(first.delivered == 2)
+            try await fixture.store.setSyncEnabled(false)
+            try await fixture.store.forgetServerUserIDs()
+            try await fixture.read(3, from: 10)
+            let off = await worker.syncOnce()
+            #expect(off.delivered == 0 && off.held.map(\.hold) == [.syncDisabled])
+            let forgotten = try await fixture.person
+            #expect(forgotten.serverUserID == nil && script.now.posts == [2])
+            try await fixture.store.setSyncEnabled(true)
+            let on = await worker.syncOnce()
+            #expect(on.delivered == 3)
+            let found = try await fixture.person
+            #expect(found.serverUserID == script.now.userID)
+        }
+    }
+
     @Test("a store that cannot take the acknowledgement posts again: the same samples, nothing else")
     func lostAcknowledgement() async throws {
         let script = VitalScript()

@@ -198,8 +198,9 @@ struct InfluxDBTests {
             #"{"results":[{"series":[{"columns":["name","duration","shardGroupDuration","replicaN","default"],"#
             + #""values":[["autogen","0s","168h0m0s",1,false],["kept","\#(now - Fixture.start - 300_000)s","1h0m0s",1,true]]}]}]}"#
         #expect(InfluxDBDestination.seconds("8736h0m0s") == .some(31_449_600))
-        for none in ["0s", "", "h", "1", "1y", "9999999999999s", "-1h"] {
-            #expect(InfluxDBDestination.seconds(none) == nil, "\(none)")
+        let endless = String(repeating: "4294967295w", count: 4000)
+        for none in ["0s", "", "h", "1", "1y", "9999999999999s", "-1h", "4294967295w", endless] {
+            #expect(InfluxDBDestination.seconds(none) == nil, "\(none.prefix(20))")
         }
         try await Fixture.with { fixture in
             try await ScriptedServer.with({ request in
@@ -467,6 +468,36 @@ struct InfluxDBTests {
             #expect(await worker.syncOnce().failure == nil)
             #expect(try await fixture.store.retractionCount(at: worker.place()) == 0)
             #expect(try await fixture.store.leftBehind(at: worker.place()) == 1)
+        }
+    }
+
+    @Test("times that were not asked for are not believed: the reading's own point is deleted, and the gateway goes on")
+    func strayTimes() async throws {
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with({ request in
+                guard request.path.contains("/query") else { return Self.stored }
+                guard let id = request.text.firstMatch(of: /SELECT.*%27([0-9a-f]{32})%27/)?.1 else {
+                    return .json(200, #"{"results":[{}]}"#)
+                }
+                let times = ["-9223372036854775808", "9000000000000000000"].map { "[\($0),\"\(id)\"]" }
+                return .json(
+                    200,
+                    #"{"results":[{"series":[{"name":"glucose","tags":{"device":"meter","person":"white_bear"},"#
+                        + #""columns":["time","first"],"values":[\#(times.joined(separator: ","))]}]}]}"#)
+            }) { server in
+                let worker = fixture.worker(
+                    InfluxDBDestination(
+                        name: "charts", server: try WebServer(url: server.baseURL),
+                        place: .database("health", login: nil), logger: Fixture.quiet), clock: .system, batchLimit: 100)
+                try await fixture.read(3)
+                #expect(await worker.syncOnce().delivered == 3)
+                try await fixture.read(1, from: 3, isFailed: true)
+                let report = await worker.syncOnce()
+                #expect(report.retracted == 1 && report.failure == nil, "\(report)")
+                let deletions = server.requests.map(\.text).filter { $0.contains("DELETE") }
+                let own = "time%20%3D%20\((Fixture.start + 3 * 60) * 1000)ms"
+                #expect(deletions.count == 1 && deletions.allSatisfy { $0.contains(own) }, "\(deletions)")
+            }
         }
     }
 

@@ -76,19 +76,26 @@ struct RealServer: Sendable {
         return try? await client.send(request)
     }
 
+    /// A port that nobody has. It lies below those that the kernel gives out: one of those could be somebody else's before the
+    /// server has it.
     private static func freePort() throws -> Int {
+        for _ in 0..<100 {
+            let port = UInt16.random(in: 10_000..<20_000)
+            if isFree(port) { return Int(port) }
+        }
+        throw NotStarted(log: "no port is free")
+    }
+
+    private static func isFree(_ port: UInt16) -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(descriptor, address, length) == 0 && getsockname(descriptor, address, &length) == 0
-            }
+        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) == 0 }
         }
-        guard isBound else { throw NotStarted(log: String(cString: strerror(errno))) }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }

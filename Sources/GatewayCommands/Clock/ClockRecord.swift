@@ -30,6 +30,11 @@ struct ClockRecord: Codable, Sendable, Hashable {
     var steady: Int64
     var jump: Jump?
     var anchor: Anchor?
+    /// The clock less the uptime as it was trusted earlier in this start of the machine, if the clock has been put forward since
+    /// and what was received before is not judged again by it yet.
+    var behind: Int64?
+    /// The clock less the uptime as it was known to be right in this start of the machine: it was synchronised, or confirmed.
+    var right: Int64?
     /// The start of the machine in which a person said that the clock is right; it has not jumped since.
     var confirmed: String?
 
@@ -37,7 +42,7 @@ struct ClockRecord: Codable, Sendable, Hashable {
     var wall: Int64 { offset + uptime }
 
     enum CodingKeys: String, CodingKey {
-        case boot, uptime, offset, steady = "steady_seconds", jump, anchor = "trusted", confirmed
+        case boot, uptime, offset, steady = "steady_seconds", jump, anchor = "trusted", behind, right, confirmed
     }
 }
 

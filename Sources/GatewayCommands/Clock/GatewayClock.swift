@@ -35,8 +35,10 @@ package actor GatewayClock {
         /// What tells this start of the machine from others.
         var boot: @Sendable () -> String = {
             let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
-            return text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "unknown"
+            return text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? Self.unknownBoot
         }
+        /// A start of the machine that the kernel does not name: others may be called the same.
+        static let unknownBoot = "unknown"
         /// Who says that the clock is synchronised; nil: nobody.
         var evidence: @Sendable () async -> ClockEvidence? = { await ClockWitness().evidence() }
         /// When this program was made.
@@ -49,6 +51,11 @@ package actor GatewayClock {
         var newestContact: @Sendable () async -> Instant?
         /// Sets aside the contacts that began after an instant; returns how many those are.
         var setAside: @Sendable (_ after: Instant) async -> Int = { _ in 0 }
+        /// Judges again the times of what was received in a start of the machine: when that was, and when it seemed to be.
+        /// Returns whether that is done.
+        var judgeTimes: @Sendable (_ boot: String, _ began: Instant, _ formerly: Instant) async -> Bool = { _, _, _ in
+            true
+        }
     }
 
     private let machine: Machine
@@ -88,13 +95,61 @@ package actor GatewayClock {
             if case .beforeStored? = doubt { await setAside(now) }
             doubt = nil
         }
-        if doubt == nil {
-            record.jump = nil
-            record.anchor = ClockRecord.Anchor(boot: record.boot, offset: record.offset, wall: record.wall)
-        }
+        // Another look may have noted meanwhile that the clock is right.
+        if let present = self.record, present.boot == boot { record.right = present.right }
+        if doubt == nil { noteTrust(in: &record) }
         keep(record, becameTrusted: lastLook?.doubt != nil && doubt == nil)
         lastLook = (doubt, record.uptime)
+        if doubt == nil { await judgeTimes() }
         return doubt
+    }
+
+    /// Notes that the clock is trusted as it is.
+    private func noteTrust(in record: inout ClockRecord) {
+        record.jump = nil
+        // A clock that was right, and has lost time since, was not behind before: a virtual machine stood still.
+        if let anchor = record.anchor, anchor.boot == boot, record.offset - anchor.offset > Self.tolerance,
+            !isRight(record, at: anchor.offset)
+        {
+            record.behind = min(record.behind ?? anchor.offset, anchor.offset)
+        }
+        record.anchor = ClockRecord.Anchor(boot: record.boot, offset: record.offset, wall: record.wall)
+    }
+
+    private func isRight(_ record: ClockRecord, at offset: Int64) -> Bool {
+        record.right.map { abs($0 - offset) <= Self.tolerance } ?? false
+    }
+
+    /// Notes that the clock is right as it is, where somebody says that it is synchronised: what is received under it is
+    /// judged for good, and no later jump says anything of it.
+    func noteWhetherRight() async {
+        guard await doubt() == nil, let record, !isRight(record, at: record.offset), await machine.evidence() != nil
+        else { return }
+        noteRight()
+    }
+
+    private func noteRight() {
+        guard var record else { return }
+        record.right = record.offset
+        keep(record)
+    }
+
+    /// Has the times of what was received before the clock was put forward judged again, once somebody says that it is right as
+    /// it is now.
+    ///
+    /// That it runs steadily is not enough: a virtual machine that stood still, and nobody says that it is synchronised, was
+    /// right before.
+    private func judgeTimes() async {
+        guard let judged = record, let behind = judged.behind, boot != Machine.unknownBoot, await isSaidToBeRight(),
+            await memory.judgeTimes(boot, Instant(seconds: judged.offset), Instant(seconds: behind))
+        else { return }
+        // The clock may have been put forward once more meanwhile.
+        guard var present = record, present.behind == behind, abs(present.offset - judged.offset) <= Self.tolerance
+        else {
+            return
+        }
+        present.behind = nil
+        keep(present)
     }
 
     /// What speaks against the clock where nobody says that it is synchronised.
@@ -135,6 +190,7 @@ package actor GatewayClock {
                 record.jump = ClockRecord.Jump(seconds: shift, needed: isLeap ? Self.steadyPeriod : Self.jumpMemory)
             }
         }
+        if !sameBoot { (record.behind, record.right) = (nil, nil) }
         (record.boot, record.uptime, record.offset) = (boot, uptime, offset)
         return record
     }
@@ -144,7 +200,8 @@ package actor GatewayClock {
         guard let file else { return }
         let isNews =
             written.map {
-                $0.boot != new.boot || $0.jump != new.jump || abs($0.offset - new.offset) > Self.tolerance
+                $0.boot != new.boot || $0.jump != new.jump || $0.behind != new.behind || $0.right != new.right
+                    || abs($0.offset - new.offset) > Self.tolerance
                     || new.uptime - $0.uptime >= Self.recordEvery || new.steady < $0.steady
             } ?? true
         guard isNews || becameTrusted else { return }
@@ -174,9 +231,15 @@ package actor GatewayClock {
     /// that was ago, however steadily the clock ran before.
     package func isProvenSinceBoot() async -> Bool {
         guard await doubt() == nil else { return false }
-        if await machine.evidence() != nil { return true }
+        if await isSaidToBeRight() { return true }
         guard let record else { return false }
-        return record.confirmed == boot || min(record.steady, record.uptime) >= Self.steadyPeriod
+        return min(record.steady, record.uptime) >= Self.steadyPeriod
+    }
+
+    /// Whether the clock is synchronised, or a person has said that it is right.
+    private func isSaidToBeRight() async -> Bool {
+        if await machine.evidence() != nil { return true }
+        return record?.confirmed == boot
     }
 
     /// Who says that the clock is synchronised; nil: nobody.
@@ -196,17 +259,30 @@ package actor GatewayClock {
         return Instant(seconds: anchor.offset + uptime)
     }
 
-    /// An instant this machine's clock has just given, without the jump it was given after.
+    /// Frames that were just received, without the jump that this machine's clock had made by then, and with the time since the
+    /// machine began.
     ///
-    /// A contact that goes on while the clock jumps keeps what it receives, at the time it would be without the jump.
-    func withoutJump(_ instant: Instant) async -> Instant {
-        guard let anchor = record?.anchor, anchor.boot == boot else { return instant }
-        let (now, uptime) = (machine.now(), machine.uptime())
-        let jump = now.seconds - uptime - anchor.offset
-        guard abs(jump) > Self.tolerance, await doubt() != nil else { return instant }
-        // What was received before the jump is as it was.
-        let isAfter = abs(now.seconds - instant.seconds) < abs(anchor.offset + uptime - instant.seconds)
-        return isAfter ? instant.advanced(bySeconds: -jump) : instant
+    /// A contact that goes on while the clock jumps keeps what it receives, at the time it would be without the jump. What came just
+    /// before a jump by which the clock was put right is kept at the right time.
+    func placed(_ frames: [Frame]) async -> [Frame] {
+        let (now, uptime) = (machine.now().seconds, machine.uptime())
+        let offset = now - uptime
+        var (former, trusted) = (offset, offset)
+        if let anchor = record?.anchor, anchor.boot == boot, abs(offset - anchor.offset) > Self.tolerance {
+            former = anchor.offset
+            if await doubt() != nil { trusted = former }
+        }
+        return frames.map { received in
+            var frame = received
+            let seconds = received.receivedAt.seconds
+            let isAfter = abs(now - seconds) < abs(former + uptime - seconds)
+            frame.receivedAt = received.receivedAt.advanced(bySeconds: trusted - (isAfter ? offset : former))
+            if boot != Machine.unknownBoot {
+                frame.bootTime = BootTime(
+                    boot: boot, microseconds: frame.receivedAt.advanced(bySeconds: -trusted).microseconds)
+            }
+            return frame
+        }
     }
 
     /// Takes a person's word that the clock is right now: a jump is forgotten, and contacts that began later are set
@@ -225,6 +301,7 @@ package actor GatewayClock {
         keep(record, becameTrusted: true)
         lastLook = nil
         if let doubt = await doubt() { throw Problem(doubt.failure) }
+        noteRight()
         return count
     }
 }
@@ -270,12 +347,18 @@ extension GatewayClock {
 extension GatewayClock.Memory {
     /// A store's.
     static func of(_ store: ReadingStore?, logger: Logger) -> Self {
-        Self(newestContact: { try? await store?.newestContact() }) { instant in
-            guard let count = try? await store?.setContactsAside(after: instant) else { return 0 }
-            logger.warning(
-                "contacts that began in the future are set aside: the clock was wrong then",
-                metadata: ["contacts": "\(count)", "later_than": "\(instant.flooredToSecond)"])
-            return count
-        }
+        Self(
+            newestContact: { try? await store?.newestContact() },
+            setAside: { instant in
+                guard let count = try? await store?.setContactsAside(after: instant) else { return 0 }
+                logger.warning(
+                    "contacts that began in the future are set aside: the clock was wrong then",
+                    metadata: ["contacts": "\(count)", "later_than": "\(instant.flooredToSecond)"])
+                return count
+            },
+            judgeTimes: { boot, began, formerly in
+                // What fails, as while the key is missing, is done at a later look.
+                (try? await store?.judgeTimes(boot: boot, began: began, formerly: formerly)) != nil
+            })
     }
 }

@@ -56,20 +56,29 @@ struct TrustedMemory: DeviceMemory {
     }
 }
 
-/// Where frames become durable, at the time they were received even where the gateway's clock jumps during the contact.
+/// Where frames become durable, at the time they were received even where the gateway's clock jumps during the contact, and with
+/// the time since the machine began, by which they are placed should the clock turn out to have been behind.
 struct TrustedJournal: FrameJournal {
     let journal: any FrameJournal
     let clock: GatewayClock
 
     func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
-        var frames = frames
-        for place in frames.indices { frames[place].receivedAt = await clock.withoutJump(frames[place].receivedAt) }
-        return try await journal.append(frames, of: contact)
+        let outcomes = try await journal.append(clock.placed(frames), of: contact)
+        if outcomes.contains(where: \.isImplausible) { await clock.noteWhetherRight() }
+        return outcomes
     }
 
     func keep(_ growing: Frame, of contact: Contact) async throws {
-        var frame = growing
-        frame.receivedAt = await clock.withoutJump(frame.receivedAt)
-        try await journal.keep(frame, of: contact)
+        for frame in await clock.placed([growing]) { try await journal.keep(frame, of: contact) }
+    }
+}
+
+extension FrameOutcome {
+    /// Whether a reading came of it that is excluded because of its time: the device's clock is ahead, or this machine's is behind.
+    fileprivate var isImplausible: Bool {
+        switch self {
+        case .new(let reading), .clash(let reading, with: _): reading.excluded == .implausibleTime
+        case .revised, .repeated, .waiting, .nothing, .malformed: false
+        }
     }
 }

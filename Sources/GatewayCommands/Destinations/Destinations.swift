@@ -24,13 +24,20 @@ package struct Destinations: Sendable {
 
     /// The destination of this name.
     ///
-    /// - Throws: `Problem` if there is none, or the gateway was told to leave it alone.
+    /// - Throws: `Problem` if there is none, if it counts only after a restart, or if the gateway was told to leave it alone.
     func require(_ name: String) throws(Problem) -> DestinationLink {
         if let link = links.first(where: { $0.name == name }) { return link }
         guard settings.current.destination(name) != nil else {
             throw Problem.noSuchDestination(name, among: links.map(\.name))
         }
         let isSandboxed = links.contains { $0.name == DestinationSetting.sandboxName }
+        // Nothing was left out, so it has come to the settings since the gateway was started.
+        guard isSandboxed || !hasAllLinks else {
+            throw Problem(
+                "no_such_destination", .noInput,
+                "the destination '\(name)' is in the settings, and the gateway that runs was started without it",
+                hint: "restart the gateway: `systemctl restart healthrelay`, or stop `run` and start it again")
+        }
         throw Problem(
             "no_such_destination", .noInput, "the gateway that runs leaves the destination '\(name)' alone",
             hint: isSandboxed
@@ -129,13 +136,22 @@ package struct Destinations: Sendable {
     /// none of them: it may look at a store that a service with settings of its own delivers from.
     package func heed() async throws {
         for (name, rule) in try rules() { try await store.setRule(rule, of: name) }
+        guard isService || !settings.current.hasImpliedDestination else { return }
+        // While the store is locked, too: what was denied to a destination counts under its new name from the first delivery on.
+        if store.lockedBecause != nil { try await removeUnnamed() }
         // What is queued is sealed: a locked store queues nothing before its key has come back.
-        guard isService || !settings.current.hasImpliedDestination, store.lockedBecause == nil else { return }
+        guard store.lockedBecause == nil else { return }
         for link in links {
             try await store.setDestination(
                 link.name, kind: link.setting.kind.name, link.setting.kind.opening.rules(link.setting),
                 address: link.open?.fingerprint)
         }
+        // Last, so that nothing can be pruned which one of them is still to get under its new name.
+        try await removeUnnamed()
+    }
+
+    /// Has the store deliver nothing more to destinations that the settings no longer name.
+    private func removeUnnamed() async throws {
         for known in try await store.destinations()
         where known.state != .removed && !links.contains(where: { $0.name == known.name })
             && (hasAllLinks || settings.current.destination(known.name) == nil)

@@ -6,22 +6,38 @@ import Synchronization
 /// Keeps the secrets of devices in the state directory, in a file of mode 0600: one for each device, by its address.
 ///
 /// A secret opens nothing without the bond, which the system keeps. It is no person's, so that it stays when a person is
-/// erased; it goes when the bond with its device is removed.
-final class DeviceSecretFile: DeviceSecrets {
+/// erased; it goes when the bond with its device is removed. A device whose secret is gone has to be paired again.
+///
+/// ```swift
+/// let manager = DevicesManager(
+///     radio: radio, journal: store, memory: store, pairings: store,
+///     secrets: DeviceSecretFile(directory: "/var/lib/example"))
+/// print(manager.brands)
+/// ```
+public final class DeviceSecretFile: DeviceSecrets {
     static let name = "device-keys.json"
     private let directory: String
     /// Held while the file is read and written: two devices may be paired at once.
     private let turn = Mutex(())
 
-    init(directory: String) { self.directory = directory }
+    /// Makes it; nothing is read or written yet.
+    ///
+    /// - Parameter directory: the directory of the file `device-keys.json`. It has to exist.
+    public init(directory: String) { self.directory = directory }
 
     private var path: String { directory + "/" + Self.name }
 
-    func secret(of device: DeviceAddress) async throws -> [UInt8]? {
+    /// The secret of the device with this identity address; `nil` if there is none.
+    ///
+    /// - Throws: `Problem` for a file that is there and cannot be read.
+    public func secret(of device: DeviceAddress) async throws -> [UInt8]? {
         try turn.withLock { _ in try read()[Self.key(device)].flatMap { try? Hexadecimal.octets($0) } }
     }
 
-    func keep(_ secret: [UInt8]?, of device: DeviceAddress) async throws {
+    /// Keeps a secret in the place of the one there was, durable when it returns; `nil` removes it.
+    ///
+    /// - Throws: `Problem` for a file that cannot be read or written; the former secrets are kept then.
+    public func keep(_ secret: [UInt8]?, of device: DeviceAddress) async throws {
         try turn.withLock { _ in
             var secrets = try read()
             let former = secrets[Self.key(device)]

@@ -104,7 +104,7 @@ extension Doctor {
                 "zone", .configuration,
                 "\(lost.timeZone), the zone of \(lost.clientUserID), is no time zone of the tz database",
                 mend:
-                    "install tzdata-legacy, or give them one such as Europe/Berlin: `user create --time-zone`, or `users`"
+                    "install tzdata-legacy, or give them one such as Europe/Berlin: `user.time_zone`, or `time_zone` in `users`"
             )
         }
         return .good("zone", zone)

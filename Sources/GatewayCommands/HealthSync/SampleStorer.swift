@@ -21,11 +21,13 @@ actor SampleStorer: SampleReceiver {
     private var excluded: [Exclusion: Int] = [:]
     private var kinds: [ReadingKind: Int] = [:]
 
-    /// - Throws: `Problem` for a person that the store doesn't know, or who has no name.
+    /// - Throws: `Problem` while the clock is untrusted, and for a person that the store doesn't know, or who has no name.
     init(_ gateway: Gateway, person: String?, json: Bool, _ output: any OperationOutput) async throws {
         self.gateway = gateway
         self.json = json
         self.output = output
+        // Whether a sample lies in the future is judged by the gateway's clock, for good.
+        if let problem = await gateway.clockProblem() { throw problem }
         // As for a file: samples of somebody without a name would be stored twice once there is one.
         let user = try await gateway.requireNamedUser(person)
         samples = PhoneSampleImport(person: user.clientUserID)
@@ -61,6 +63,8 @@ actor SampleStorer: SampleReceiver {
     private func store(_ imported: [ImportedSample]) async throws {
         for start in stride(from: 0, to: imported.count, by: Self.batch) {
             let part = Array(imported[start..<min(start + Self.batch, imported.count)])
+            // The clock may have jumped since.
+            if let problem = await gateway.clockProblem() { throw problem }
             let outcomes = try await gateway.store.add(part)
             for (sample, outcome) in zip(part, outcomes) {
                 switch outcome {

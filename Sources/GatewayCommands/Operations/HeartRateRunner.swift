@@ -37,13 +37,16 @@ struct HeartRateRunner {
     /// The longest time that is looked at, in seconds: a month of blocks is read at once.
     private static let longest: Int64 = 31 * 86_400
     private static let page = 2000
+    /// How many seconds after it ended an interval between beats may come.
+    private static let latestBeat: Int64 = 5
 
     func run(_ operation: HeartRateOperation) async throws {
         let person = try await gateway.store.personOrCurrent(named: operation.person)
         let range = try await range(operation)
         // One device at a time is one time line.
         var figures: [DeviceDescription: HeartRateFigures] = [:]
-        for reading in try await readings(of: person.key, from: range, window: operation.window) {
+        let length = Int64(max(operation.interval, operation.window))
+        for reading in try await readings(of: person.key, from: range, length: length) {
             figures[
                 reading.device,
                 default: HeartRateFigures(intervalSeconds: operation.interval, windowSeconds: operation.window)
@@ -76,13 +79,14 @@ struct HeartRateRunner {
         return from...to
     }
 
-    /// The person's heart rates in the order of their times, with those that reach into the range or its last window.
+    /// The person's heart rates in the order of their times, with those that reach into the range, or into an interval or a window
+    /// that begins in it.
     private func readings(
-        of user: UserKey, from range: ClosedRange<Instant>, window: Int
+        of user: UserKey, from range: ClosedRange<Instant>, length: Int64
     ) async throws -> [Reading] {
         var query = ReadingQuery(
             kinds: [.heartRate], from: range.lowerBound.advanced(bySeconds: -Reading.longestRecording),
-            to: range.upperBound.advanced(bySeconds: Int64(window)), limit: Self.page, user: user)
+            to: range.upperBound.advanced(bySeconds: length + Self.latestBeat), limit: Self.page, user: user)
         var all: [Reading] = []
         while true {
             let page = try await gateway.store.query(query)

@@ -39,6 +39,9 @@ struct StoreRunner {
         case .prune(let seconds):
             // How old a reading is depends on the clock, and what is pruned does not come back.
             if let problem = await gateway.clockProblem() { throw problem }
+            // The key may have come back just now: what a renamed destination is still to get must be queued for it.
+            try await gateway.store.requireKeys()
+            try await gateway.destinations.heed()
             let pruning = try await output.following {
                 try await gateway.store.prune(olderThan: .seconds(seconds), progress: $0)
             }

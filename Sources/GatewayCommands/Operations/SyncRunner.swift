@@ -190,6 +190,8 @@ extension Problem {
             case "not_json", "redirected", "unexpected_answer", "answer_too_large": .protocolBroken
             // A receiver that has ended its address needs a person, who names another.
             case "private_address", "key_unreadable", "gone": .configuration
+            // Something must be set, or done once, before any try can succeed.
+            case "key_unusable", "no_patient", "no_token_endpoint", "not_enrolled", "wrong_version": .configuration
             default: ExitStatus(storeCode: failure.code) ?? .tryAgain
             }
         self.init(failure.code, status, failure.message, hint: Self.hint(failure, status))

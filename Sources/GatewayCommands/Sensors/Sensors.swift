@@ -101,11 +101,15 @@ package final class Sensors: Sendable {
         if let doubt = try await doubt(of: scan, at: instant) { throw Problem(doubt.failure) }
         let isNew = try await store.sensor(serial: scan.serial, model: LibreScan.model)?.start == nil
         let model = catalogue[LibreScan.model]
-        let contact = try await store.beginContact(
+        var contact = try await store.beginContact(
             with: DeviceDescription(
                 address: nil, model: LibreScan.model, serial: scan.serial, name: model?.name,
                 provider: model.map(settings.current.provider(of:)) ?? "manual"),
             at: instant, clock: nil, batteryPercent: nil)
+        // Somebody has reset the sensor: it counts its minutes anew, and they are none of its former life.
+        if let sensor = scan.sensorScan, try await store.isRestarted(sensor, in: contact, scannedAt: instant) {
+            contact = try await store.beginSequenceEpoch(in: contact)
+        }
         let frame = Frame(format: .libre1Scan, payload: scan.payload, receivedAt: instant, ordinal: 0)
         let outcomes = try await store.append([frame], of: contact)
         var stored = StoredScan(scan: scan, outcomes: outcomes, readings: [])
@@ -151,10 +155,10 @@ extension LibreScan {
         return parts.joined(separator: "  ")
     }
 
-    /// What a person must know of the sensor's state; nil for one that measures.
+    /// What a person must know of the sensor; nil for one that measures, and whose records are at known minutes.
     package var warning: String? {
         switch memory.state {
-        case .active, nil: nil
+        case .active, nil: ringWarning
         case .notActivated: "the sensor is not activated: start it with the manufacturer's reader or application"
         case .warmingUp: "the sensor is warming up for its first hour: its values are kept and not delivered"
         case .expired: "the sensor has expired: values after its end are kept and not delivered"
@@ -163,6 +167,16 @@ extension LibreScan {
             "the sensor has failed: its values are kept and not delivered; ask the manufacturer for a replacement"
         case .unknown(let number): "the sensor's state is \(number), which has no public meaning: nothing is delivered"
         }
+    }
+
+    /// Why records are not kept, although the memory is whole.
+    private var ringWarning: String? {
+        let rings = [("its values of each minute", memory.trendFault), ("its history", memory.historyFault)]
+            .filter { _, fault in fault != nil && fault != .bodyCRC }
+            .map { name, _ in name }
+        guard !rings.isEmpty else { return nil }
+        return "the sensor's age contradicts its memory, as after a reset of the age alone: the times of "
+            + "\(rings.joined(separator: " and ")) are unknown, and nothing of that is kept as a reading"
     }
 
     private static func days(_ minutes: UInt16) -> String {

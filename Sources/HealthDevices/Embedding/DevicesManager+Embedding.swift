@@ -18,7 +18,7 @@ extension DevicesManager {
     ///   - radio: finds and connects devices.
     ///   - journal: where readings are kept for as long as the process runs.
     ///   - secrets: where the keys of devices are kept that want one, as Omron monitors do. Without it, such a device is not
-    ///     paired as a model that needs it.
+    ///     paired as a model that needs it (`no_place_for_secrets`).
     ///   - catalogue: the models that are known.
     ///   - clock: measures how long is waited.
     ///   - logger: gets what happens; addresses at debug level only.
@@ -88,7 +88,7 @@ extension DevicesManager {
 /// One device near this machine: pairs it, reads it and follows its connection.
 ///
 /// A device that changes its address is known by another one once it is paired: go on with the reader that
-/// ``pair(within:repair:agent:progress:)`` returns.
+/// ``pair(within:repair:model:agent:progress:)`` returns.
 public struct DeviceReader: Sendable {
     private let manager: DevicesManager
     /// The device's address.
@@ -108,18 +108,20 @@ public struct DeviceReader: Sendable {
     /// - Parameters:
     ///   - timeout: how long the device may take to be heard, and again after bonding.
     ///   - repair: removes the bond that is here and pairs again.
+    ///   - model: the id of the model that a person says it is, one of ``FoundDevice/choices``; `nil` where its name tells it, or it
+    ///     was said before.
     ///   - agent: answers what the device asks for.
     ///   - progress: told what happens, in order.
     /// - Returns: what the pairing came to, and what reads the device from here on.
     public func pair(
-        within timeout: Duration = .seconds(60), repair: Bool = false, agent: any PairingAgent,
+        within timeout: Duration = .seconds(60), repair: Bool = false, model: String? = nil, agent: any PairingAgent,
         progress: @escaping @Sendable (PairingProgress) async -> Void = { _ in }
     ) async throws -> (device: PairedDevice, reader: DeviceReader) {
         // A model that no name tells is a person's to say.
-        let said = model.flatMap { $0.standsFor.isEmpty ? nil : $0.id }
+        let said = model ?? self.model.flatMap { $0.standsFor.isEmpty ? nil : $0.id }
         let device = try await manager.pair(
             address, within: timeout, repair: repair, model: said, agent: agent, progress: progress)
-        return (device, DeviceReader(manager: manager, address: device.address, model: device.model ?? model))
+        return (device, DeviceReader(manager: manager, address: device.address, model: device.model ?? self.model))
     }
 
     /// Takes what is new on the device; see ``DevicesManager/readings(of:within:allRecords:report:)``.
@@ -143,5 +145,6 @@ public struct DeviceReader: Sendable {
     /// Removes the bond here.
     ///
     /// - Returns: whether there was one.
+    /// - Throws: `RadioError`, or the memory's error.
     @discardableResult public func unpair() async throws -> Bool { try await manager.unpair(address) }
 }

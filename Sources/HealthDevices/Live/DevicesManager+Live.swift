@@ -29,6 +29,8 @@ extension DevicesManager {
         1024)
 
     /// The paired devices that send live values, as far as the catalogue knows.
+    ///
+    /// - Throws: `RadioError` where the radio cannot be used, or the memory's error.
     public func liveDevices() async throws -> Set<DeviceAddress> {
         let paired = try await reconcilePairings()
         let known = try await pairings.pairings().byAddress

@@ -75,7 +75,8 @@ struct OneTouchTransfer: RecordTransfer {
                 code: "onetouch_numbers",
                 description: "the meter reports \(count) records up to number \(newest), which is impossible")
         }
-        return UInt16(newest - count + 1)...highest
+        // In this order: the first record may have the number 0.
+        return UInt16(newest + 1 - count)...highest
     }
 
     private func number(_ question: OneTouchQuestion, _ course: inout OneTouchLink.Course) async throws -> UInt32 {

@@ -11,7 +11,10 @@ import HealthReadings
 /// An oximeter that streams by a protocol of its own has its values in the standard's form (2A5F), as `watch` shows them.
 public struct RecordedBlock: Sendable, Hashable {
     /// How a block is written. Programs of ours read it for ever.
-    static let version: UInt8 = 1
+    ///
+    /// The first version is laid out as the second. What an oximeter measured while it calibrated or had a malfunction has a value
+    /// in it, and its readings have no status: such a block is the same reading for ever.
+    static let version: UInt8 = 2
 
     /// One notification.
     public struct Entry: Sendable, Hashable {
@@ -23,6 +26,7 @@ public struct RecordedBlock: Sendable, Hashable {
 
     /// The assigned number of what was notified: 2A37 or 2A5F.
     public let characteristic: UInt16
+    private let version: UInt8
     /// The notifications, oldest first.
     public private(set) var entries: [Entry] = []
     /// The block's octets.
@@ -32,6 +36,7 @@ public struct RecordedBlock: Sendable, Hashable {
     /// A block without notifications.
     public init(characteristic: UInt16) {
         self.characteristic = characteristic
+        version = Self.version
         payload = [
             Self.version, UInt8(truncatingIfNeeded: characteristic), UInt8(truncatingIfNeeded: characteristic >> 8),
         ]
@@ -56,8 +61,11 @@ public struct RecordedBlock: Sendable, Hashable {
                 found: place < payload.count
                     ? "0x" + payload[place].hexadecimal(uppercase: true) : "the end after \(payload.count) octets")
         }
-        guard payload.first == Self.version else { throw failure("version \(Self.version)", 0) }
+        guard let version = payload.first, (1...Self.version).contains(version) else {
+            throw failure("version 1 to \(Self.version)", 0)
+        }
         guard payload.count >= 3 else { throw failure("a characteristic (2 octets)", 1) }
+        self.version = version
         characteristic = UInt16(payload[1]) | UInt16(payload[2]) << 8
         guard [HeartRateMeasurement.assignedNumber, PulseOximeterContinuous.assignedNumber].contains(characteristic)
         else { throw failure("a characteristic that is recorded (2A37, 2A5F)", 1) }
@@ -84,9 +92,11 @@ extension RecordedBlock {
         case heartRate, saturation
     }
 
-    /// The reading that the block is: the mean of its samples, with them. Samples that are none of a person's have no value.
+    /// The reading that the block is: the mean of its samples, with them. Samples that are none of a person's have no value; the
+    /// reading is marked if the device doubts one of the others.
     func record(of part: Part) -> Record {
         var samples: [SampleSeries.Sample] = []
+        var status: ReadingStatus = []
         samples.reserveCapacity(entries.count)
         for entry in entries {
             if characteristic == HeartRateMeasurement.assignedNumber {
@@ -100,7 +110,7 @@ extension RecordedBlock {
                         hasContact: one.hasContact, intervals: hasNone ? [] : one.intervals))
             } else {
                 guard let one = try? PulseOximeterContinuous(decoding: entry.octets) else { continue }
-                let hasNone = one.status.saysNoValue
+                let hasNone = version == 1 ? one.status.saidNoValue : one.status.saysNoValue
                 let vital = one.record.vital
                 let quantity = part == .saturation ? vital?.main : vital?[.pulse]
                 let number = quantity?.number.number
@@ -108,9 +118,9 @@ extension RecordedBlock {
                     part == .saturation
                     ? vital.map(Plausibility.isPlausible) ?? false
                     : number.map { Plausibility.heartRates.contains($0.approximation) } ?? false
-                samples.append(
-                    SampleSeries.Sample(milliseconds: entry.milliseconds, value: hasNone || !isPlausible ? nil : number)
-                )
+                let value = hasNone || !isPlausible ? nil : number
+                if version > 1, value != nil, one.status.saysDoubt { status = .questionable }
+                samples.append(SampleSeries.Sample(milliseconds: entry.milliseconds, value: value))
             }
         }
         let mean = ExactDecimal.mean(of: samples.compactMap(\.value), places: 1)
@@ -119,7 +129,7 @@ extension RecordedBlock {
         let value = VitalValue(
             kind: kind, [.init(name, Quantity(mean.map(MeasuredNumber.value) ?? .notANumber, unit))],
             series: SampleSeries(samples))
-        return Record(value: .vital(value), exclusion: mean == nil ? .noValue : nil)
+        return Record(value: .vital(value), status: status, exclusion: mean == nil ? .noValue : nil)
     }
 }
 

@@ -33,7 +33,8 @@ public enum RecordingEvent: Sendable, Hashable {
 /// Collects what one device sends in one contact into blocks, and makes them durable.
 ///
 /// A block ends after a minute. Until then it is written every quarter of a minute as far as it has come, so that a program
-/// that is killed loses no more than that.
+/// that is killed loses no more than that. A device that sends its heart rate and its saturation, each by its own
+/// characteristic, has a block of each at a time; the pulse beside a saturation is then the same heart rate, and not kept twice.
 struct Recorder {
     /// How long a block may last.
     static let blockSeconds: Int64 = 60
@@ -56,7 +57,7 @@ struct Recorder {
         var keptAt: Instant
         /// What of it was made durable, by its format.
         var kept: [FrameFormat: Frame] = [:]
-        /// Formats of which no more is taken, since consent was withdrawn.
+        /// Formats of which no more is taken: consent was withdrawn, or the device sends the same by another characteristic.
         var closed: Set<FrameFormat> = []
 
         var formats: [FrameFormat] {
@@ -67,6 +68,13 @@ struct Recorder {
         func frame(_ format: FrameFormat) -> Frame {
             Frame(format: format, payload: content.payload, receivedAt: begin, ordinal: ordinal)
         }
+
+        /// Leaves the heart rate to the characteristic that the device sends it by, unless it was made durable already.
+        mutating func leaveRate() {
+            guard content.characteristic == PulseOximeterContinuous.assignedNumber, kept[.heartRateBlock] == nil
+            else { return }
+            closed.insert(.heartRateBlock)
+        }
     }
 
     private let contact: Contact
@@ -74,7 +82,8 @@ struct Recorder {
     private let permitted: @Sendable () async throws -> Set<ReadingKind>
     private let report: @Sendable (RecordingEvent) async -> Void
     private(set) var window: HeartBeatWindow
-    private var block: Block?
+    /// The block that goes on of each characteristic.
+    private var blocks: [UInt16: Block] = [:]
     private var nextOrdinal = 0
     private var windows = 0
     private var malformed = 0
@@ -111,19 +120,18 @@ struct Recorder {
                     ordinal: malformed - 1))
             return
         }
-        if let block, !Self.belongs(instant, characteristic, to: block) { try await close() }
-        if block == nil {
-            block = Block(
-                content: RecordedBlock(characteristic: characteristic), begin: instant, ordinal: nextOrdinal,
-                lastAt: instant, keptAt: instant)
-            nextOrdinal += 1
+        // Also one of another characteristic, by which nothing may come any more.
+        let over = blocks.filter { key, block in
+            Self.isOver(block, at: instant) || key == characteristic && instant < block.begin
         }
-        if var open = block {
-            // Not copied while it grows.
-            block = nil
-            open.content.add(octets, atMilliseconds: Int((instant.microseconds - open.begin.microseconds) / 1000))
-            open.lastAt = max(open.lastAt, instant)
-            block = open
+        if !over.isEmpty { try await close(Set(over.keys)) }
+        // Taken out while it grows: it is not copied then.
+        var open = blocks.removeValue(forKey: characteristic) ?? newBlock(of: characteristic, at: instant)
+        open.content.add(octets, atMilliseconds: Int((instant.microseconds - open.begin.microseconds) / 1000))
+        open.lastAt = max(open.lastAt, instant)
+        blocks[characteristic] = open
+        if characteristic == HeartRateMeasurement.assignedNumber {
+            blocks[PulseOximeterContinuous.assignedNumber]?.leaveRate()
         }
         if characteristic == HeartRateMeasurement.assignedNumber,
             let measurement = try? HeartRateMeasurement(decoding: octets)
@@ -134,14 +142,25 @@ struct Recorder {
                 addWindow(whole, begin)
             }
         }
-        if let block, instant >= block.keptAt.advanced(bySeconds: Self.keepSeconds) { try await keep() }
+        if let block = blocks[characteristic], instant >= block.keptAt.advanced(bySeconds: Self.keepSeconds) {
+            try await keep(characteristic)
+        }
     }
 
     /// Closes what is open.
     mutating func finish() async throws {
         // A window that is nearly whole stands for itself; otherwise what comes after a short absence may fill it.
         if let (begin, whole) = window.takeIfSufficient() { addWindow(whole, begin) }
-        try await close()
+        try await close(Set(blocks.keys))
+    }
+
+    private mutating func newBlock(of characteristic: UInt16, at instant: Instant) -> Block {
+        var block = Block(
+            content: RecordedBlock(characteristic: characteristic), begin: instant, ordinal: nextOrdinal,
+            lastAt: instant, keptAt: instant)
+        nextOrdinal += 1
+        if blocks[HeartRateMeasurement.assignedNumber] != nil { block.leaveRate() }
+        return block
     }
 
     private mutating func addWindow(_ whole: RecordedWindow, _ begin: Instant) {
@@ -155,11 +174,10 @@ struct Recorder {
             : (try? PulseOximeterContinuous(decoding: octets)) != nil
     }
 
-    private static func belongs(_ instant: Instant, _ characteristic: UInt16, to block: Block) -> Bool {
-        block.content.characteristic == characteristic
-            && instant.microseconds >= block.lastAt.microseconds - jitter
-            && instant.microseconds >= block.begin.microseconds
-            && instant < block.begin.advanced(bySeconds: blockSeconds)
+    /// Whether a block's minute is over, or the clock was set back since.
+    private static func isOver(_ block: Block, at instant: Instant) -> Bool {
+        instant >= block.begin.advanced(bySeconds: blockSeconds)
+            || instant.microseconds < block.lastAt.microseconds - jitter
     }
 
     // MARK: The journal
@@ -168,44 +186,49 @@ struct Recorder {
     private mutating func heedConsent() async throws {
         let kinds = try await permitted()
         waiting.removeAll { $0.format == .beatWindow && !kinds.contains(.hrv) }
-        guard var open = block else { return }
-        for format in open.formats where !kinds.contains(format.recordedKind) && !open.closed.contains(format) {
-            open.closed.insert(format)
-            // It came while it was consented to.
-            if let kept = open.kept[format] { waiting.append(kept) }
+        guard !blocks.isEmpty else { return }
+        for (characteristic, block) in blocks.sorted(by: { $0.key < $1.key }) {
+            var open = block
+            for format in open.formats where !kinds.contains(format.recordedKind) && !open.closed.contains(format) {
+                open.closed.insert(format)
+                // It came while it was consented to.
+                if let kept = open.kept[format] { waiting.append(kept) }
+            }
+            blocks[characteristic] = open
         }
-        block = open
-        guard Set(open.formats) == open.closed,
-            !kinds.contains(.hrv) || open.content.characteristic != HeartRateMeasurement.assignedNumber
-        else { return }
-        block = nil
+        let mayGoOn = blocks.contains { characteristic, block in
+            block.formats.contains { kinds.contains($0.recordedKind) }
+                || kinds.contains(.hrv) && characteristic == HeartRateMeasurement.assignedNumber
+        }
+        guard !mayGoOn else { return }
+        blocks = [:]
         try await store()
         throw ConsentWithdrawn()
     }
 
     /// Makes durable what has come of a block.
-    private mutating func keep() async throws {
+    private mutating func keep(_ characteristic: UInt16) async throws {
         try await heedConsent()
         try await store()
-        guard var open = block else { return }
-        open.keptAt = open.lastAt
-        block = open
+        guard let open = blocks[characteristic] else { return }
+        blocks[characteristic]?.keptAt = open.lastAt
         for format in open.formats where !open.closed.contains(format) {
             let (journal, contact, frame) = (journal, contact, open.frame(format))
             do {
                 try await shieldedFromCancellation { try await journal.keep(frame, of: contact) }
-                block?.kept[format] = frame
+                blocks[characteristic]?.kept[format] = frame
             } catch {
                 try await noteFailure(error)
             }
         }
     }
 
-    private mutating func close() async throws {
+    /// Ends the blocks of these characteristics.
+    private mutating func close(_ characteristics: Set<UInt16>) async throws {
         try await heedConsent()
-        if let open = block {
+        for characteristic in characteristics.sorted() {
+            guard let open = blocks.removeValue(forKey: characteristic) else { continue }
             waiting += open.formats.filter { !open.closed.contains($0) }.map(open.frame)
-            block = nil
         }
         try await store()
     }

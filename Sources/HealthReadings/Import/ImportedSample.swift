@@ -40,6 +40,9 @@ public struct ImportedSample: Sendable, Hashable {
     /// What the other program calls the record that it is of, and which part: `sleep/93845/record`. A sample with a name is
     /// told from others by it, not by its time and value: another value under the same name is a revision.
     public var recordName: String? { didSet { recordName = recordName.flatMap(Self.line) } }
+    /// What an earlier version of the gateway took for ``recordName``: a reading that is stored by it is this one. `nil` if it
+    /// took the same. It is no part of ``octets``.
+    public var formerName: String?
     /// When the other program says that it last changed the record; `nil` if it doesn't say. An older version says nothing of a
     /// record that has a newer one, whichever comes first.
     public var updatedAt: Instant?
@@ -154,12 +157,15 @@ public struct ImportedSample: Sendable, Hashable {
         return ReadingIdentity.imported(self).id(device: nil, kind: kind)
     }
 
-    /// The ids that the same weight has when it is written with other digits; none for most samples.
+    /// The other ids that a stored reading of this sample may have; none for most samples.
+    ///
+    /// One is the id by ``formerName``. The others are of the same weight when it is written with other digits.
     ///
     /// An id is made of the weight in steps of 10 g. A scale with steps of 5 g weighs in the middle between two of them, and
     /// whether that is rounded up or down depends on the unit: 70.005 kg becomes 70.00, and 154.335 lb, as another program
     /// writes it, 70.01.
     public var otherIDs: [ReadingID] {
+        if let formerName { return [Self.id(ofRecord: formerName, person: person, provider: provider, kind: kind)] }
         guard originalID == nil, recordName == nil, case .vital(let vital) = value, vital.kind == .weight,
             let weight = vital[.weight]
         else { return [] }

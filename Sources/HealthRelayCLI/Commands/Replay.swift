@@ -27,7 +27,7 @@ struct Replay: AsyncParsableCommand {
             "The address to use for devices whose address the capture does not show, or only a private one.",
             valueName: "address"))
     var address: String?
-    @Option(help: ArgumentHelp("The user's zone, for --dry-run; the store has its own.", valueName: "zone"))
+    @Option(help: ArgumentHelp("The user's zone, for --dry-run or a new store.", valueName: "zone"))
     var timeZone: String?
     @Flag(help: "Print readings and store nothing.")
     var dryRun = false
@@ -58,7 +58,8 @@ struct Replay: AsyncParsableCommand {
             } else if dryRun {
                 try await pass(replay, settings)
             } else {
-                try await store(settings) { [files] gateway in
+                try await store(settings) { [files, timeZone] gateway in
+                    if let timeZone { try await Self.requireZone(timeZone, of: gateway) }
                     guard let peer else { return replay }
                     let known = try await gateway.known(peer)
                     return try known == peer ? replay : CaptureReplay(files, handles: handleMap, address: known)
@@ -139,11 +140,23 @@ struct Replay: AsyncParsableCommand {
         lines.append(UInt8(ascii: "\n"))
     }
 
+    /// Refuses a zone that isn't the store's: what is stored gets times of that one.
+    private static func requireZone(_ zone: String, of gateway: Gateway) async throws {
+        let own = try await gateway.store.currentUser().timeZone
+        guard zone == own else {
+            throw Problem(
+                "usage", .usage, "--time-zone: expected the store's zone, \(own), found '\(zone)'",
+                hint: "leave it out, or print the readings with --dry-run")
+        }
+    }
+
     private func store(
         _ settings: Settings, _ replay: @escaping @Sendable (Gateway) async throws -> CaptureReplay
     ) async throws -> CaptureReplay.Report {
         try StateDirectory.requireNoOwner(flag: global.stateDir)
         let (state, model, record) = (StateDirectory(flag: global.stateDir), model, record)
+        // A store that is there would take the flag's zone for its person's from now on.
+        let settings = try ReadingStore.databaseFiles(in: state.path).isEmpty ? settings : global.settings()
         let stored = StoredReadings(json: global.json)
         return try await Interruption.endingBySignal {
             let gateway = try await Gateway.open(settings, state: state)

@@ -28,10 +28,7 @@ struct Run: AsyncParsableCommand {
     func run() async throws {
         try CaptureReplay.refuseReports(among: captures)
         let state = StateDirectory(flag: global.stateDir)
-        var flags: [String: String] = [:]
-        let named = try global.settings()
-        if sandbox, named["user.client_user_id"] == nil { flags["user.client_user_id"] = "demo" }
-        let settings = try global.settings(flags)
+        let settings = try global.settings()
         global.startLogging(settings)
         let logger = Logger(label: "healthrelay")
         let json = global.json
@@ -48,7 +45,7 @@ struct Run: AsyncParsableCommand {
                     server: try VitalServer(baseURL: address.baseURL), key: Secret(SandboxConfiguration.fixedKey))
             }
         }
-        let reading = ReloadSignals(global: global, flags: flags, logger: logger)
+        let reading = ReloadSignals(global: global, logger: logger)
         services.append(reading)
         services.append(
             GatewayRunner(
@@ -56,7 +53,7 @@ struct Run: AsyncParsableCommand {
                 // A capture is replayed in front of a person; elsewhere what is printed may end up in a log.
                 showsValues: !captures.isEmpty || Terminal.isInteractive, showsLink: Terminal.showsErrors,
                 logger: logger, reloads: reading.settings, named: destinations.isEmpty ? nil : destinations,
-                connection: connection
+                fallbackUser: sandbox ? "demo" : nil, connection: connection
             ) { [stateDir = global.stateDir] in Self.tell($0, json: json, stateDir: stateDir) })
         let group = ServiceGroup(
             configuration: .init(

@@ -26,7 +26,7 @@ struct SettingsCommand: AsyncParsableCommand {
             abstract: "Change settings: all that are given, or none.",
             discussion: """
                 Write a list with commas (a,b) and a map as a=b,c=d. A secret is asked for at the terminal, or is a line of \
-                standard input; it goes into a file of mode 0600 and is never shown.
+                standard input; it goes into a file of mode 0600 and is never shown. A PEM file is the rest of standard input.
                 """)
         @Argument(help: "A setting and its value, and more of them.") var pairs: [String] = []
         @Option(
@@ -53,10 +53,9 @@ struct SettingsCommand: AsyncParsableCommand {
                 change.secrets = try await Interruption.endingBySignal { [secrets] in
                     var typed: [String: String] = [:]
                     for key in secrets {
-                        // Standard input that is no terminal has a line for each.
                         let line =
                             TerminalInput.isThere
-                            ? try await TerminalInput.secret("\(key): ") : readLine(strippingNewline: true)
+                            ? try await TerminalInput.secret("\(key): ") : Self.nextOfStandardInput()
                         guard let text = line?.trimmingCharacters(in: .newlines), !text.isEmpty else {
                             throw Problem("usage", .usage, "\(key): expected a secret, and nothing was typed")
                         }
@@ -66,6 +65,14 @@ struct SettingsCommand: AsyncParsableCommand {
                 }
             }
             try await OperationCommand.run(.settings(.change(change)), global)
+        }
+
+        /// The next secret where standard input is no terminal: a line, or a PEM file, which goes on to the end.
+        private static func nextOfStandardInput() -> String? {
+            guard var text = readLine() else { return nil }
+            guard text.hasPrefix("-----BEGIN ") else { return text }
+            while let line = readLine() { text += "\n" + line }
+            return text
         }
     }
 

@@ -102,7 +102,7 @@ function readingRow(r) {
   cell(row, readingTime(r));
   cell(row, value(r), "value");
   cell(row, [modelName(r.device.model), r.device.address].filter(Boolean).join(" "), "quiet free", t("device"));
-  cell(row, [r.entry?.note, r.left_out && (r.left_out.reason ? t("left_out_because", {reason: r.left_out.reason}) : t("left_out"))].filter(Boolean).join("; "), "free", t("note"));
+  cell(row, [r.status.includes("questionable") && t("questionable"), r.entry?.note, r.left_out && (r.left_out.reason ? t("left_out_because", {reason: r.left_out.reason}) : t("left_out"))].filter(Boolean).join("; "), "free", t("note"));
   cell(row, outcome(r), isHeldUp(r) ? "quiet free" : "delivered free", t("delivery"));
   return row;
 }

@@ -49,6 +49,7 @@ const phrases = {
   measure_reading: "{time}: {value}",
   measure_other: "A reading of {time} came: {value}. Its time is not now; the cuff's clock may be wrong, or it is from its memory.",
   measure_count: "Count it",
+  questionable: "questionable, says the device",
   left_out: "left out of figures", left_out_because: "left out of figures: {reason}",
   figure_help: "Choose a value to leave its reading out of figures.",
   figure_leave_out_this: "leave out of figures", figure_include_this: "count again", figure_include: "Count again",

@@ -97,6 +97,11 @@ enum FHIRCodes {
 
     // MARK: - Status
 
+    /// What the guide's base profile has for a measurement that the device itself calls questionable.
+    static let questionable = FHIRCoding(
+        system: "http://hl7.org/fhir/uv/pocd/CodeSystem/measurement-status", code: "questionable",
+        display: "Questionable")
+
     static let glucoseStatus: [(ReadingStatus, FHIRCoding)] = [
         (.deviceBatteryLow, .bit("8417752.0", "device-battery-low")),
         (.sensorMalfunction, .bit("8417752.1", "sensor-malfunction")),

@@ -34,15 +34,19 @@ struct FHIRMeasurement {
 /// The measurements of a reading, with what goes beside them.
 struct FHIRContent {
     var measurements: [FHIRMeasurement] = []
+    /// Whether the device itself doubts the measurements.
+    let isQuestionable: Bool
     /// What a reader has to know and no element says.
     var notes: [String] = []
     var omissions: [FormatOmission] = []
 
     /// - Throws: a `FormatOmission` if the reading has nothing to write.
     init(_ reading: Reading) throws(FormatOmission) {
-        switch reading.record.value {
-        case .glucose(let glucose): try add(glucose, reading.context, reading.record)
-        case .bloodPressure(let pressures): add(pressures, reading.record.status)
+        var record = reading.record
+        isQuestionable = record.status.remove(.questionable) != nil
+        switch record.value {
+        case .glucose(let glucose): try add(glucose, reading.context, record)
+        case .bloodPressure(let pressures): add(pressures, record.status)
         case .vital(let vital): add(vital)
         case .kept: break
         }

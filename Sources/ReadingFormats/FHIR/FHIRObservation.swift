@@ -70,6 +70,7 @@ struct FHIRObservations {
                 .init("subject", subject), effective,
                 quantity?.fhirQuantity.map { .init("valueQuantity", $0) },
                 absence(of: measurement).map { .init("dataAbsentReason", $0) },
+                .list("interpretation", interpretations(of: measurement)),
                 .list("note", notes.map { .object(["text": .string($0)]) }),
                 .init("device", FHIRResource.reference(to: device.uuid)),
                 .list("component", components(of: measurement))))
@@ -81,6 +82,12 @@ struct FHIRObservations {
     /// Why a measurement has no value of its own; a withdrawn one has none, whatever it had.
     private func absence(of measurement: FHIRMeasurement) -> JSONValue? {
         measurement.quantity.flatMap { change == .retracted ? Self.withdrawn : $0.fhirAbsence }
+    }
+
+    /// What the device thinks of a value that it sent.
+    private func interpretations(of measurement: FHIRMeasurement) -> [JSONValue] {
+        guard content.isQuestionable, change != .retracted, absence(of: measurement) == nil else { return [] }
+        return [FHIRCoding.concept([FHIRCodes.questionable])]
     }
 
     private func categories(of measurement: FHIRMeasurement) -> [JSONValue] {

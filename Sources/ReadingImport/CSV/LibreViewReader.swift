@@ -77,8 +77,8 @@ struct LibreViewColumns {
 /// Reads the CSV that LibreView gives out: what sensors measured, and what was measured with test strips.
 ///
 /// Its times have no zone: they are taken to be in the person's. The order of day and month depends on the account; the
-/// file proves it where any day of it is past the 12th. Of two rows of one device at a time that a change of clocks repeats,
-/// the second is taken for the later hour.
+/// file proves it where any day of it is past the 12th, also against the caller. Of two rows of one device at a time that a
+/// change of clocks repeats, the second is taken for the later hour.
 public final class LibreViewReader: ImportReader {
     /// The provider of sensors in the catalogue.
     private static let provider = "freestyle_libre_ble"
@@ -113,11 +113,7 @@ public final class LibreViewReader: ImportReader {
         }
         let first = try Self.header(source)
         columns = first.columns
-        if let order = rules.dateOrder {
-            self.order = order
-        } else {
-            order = try Self.order(first.rows, first.columns, first.before)
-        }
+        order = try Self.order(first.rows, first.columns, first.before, asked: rules.dateOrder)
         try source.rewind()
         history = Self.history(try Self.header(source).rows, columns)
         try source.rewind()
@@ -165,11 +161,11 @@ public final class LibreViewReader: ImportReader {
             found: before.first ?? "an empty file")
     }
 
-    /// What the file proves of the order of day and month; `nil` if no date needs it.
+    /// The order of day and month that the caller says, or else what the file proves; `nil` if no date needs it.
     ///
-    /// - Throws: ``ImportDamage`` if its dates may mean two days each, or contradict each other.
+    /// - Throws: ``ImportDamage`` if its dates may mean two days each, or contradict each other or the caller.
     private static func order(
-        _ rows: CSVRows, _ columns: LibreViewColumns, _ before: [String]
+        _ rows: CSVRows, _ columns: LibreViewColumns, _ before: [String], asked: DateOrder?
     ) throws(ImportDamage) -> DateOrder? {
         var rows = rows
         var proofs: [DateOrder: Int] = [:]
@@ -181,10 +177,13 @@ public final class LibreViewReader: ImportReader {
             if date.first != date.second, ambiguous == nil { ambiguous = (line, text) }
         }
         // When the file was made is written in the same order.
-        for cell in before.joined(separator: ",").split(whereSeparator: { ",;\t".contains($0) }) {
-            look(String(cell), 1)
+        if asked == nil {
+            for cell in before.joined(separator: ",").split(whereSeparator: { ",;\t".contains($0) }) {
+                look(String(cell), 1)
+            }
         }
-        while let row = try rows.next() {
+        // Damage is told when the rows before it have been taken.
+        while let row = try? rows.next() {
             if columns.time < row.cells.count { look(row.cells[columns.time], row.line) }
             if let day = proofs[.dayFirst], let month = proofs[.monthFirst] {
                 throw ImportDamage(
@@ -192,7 +191,17 @@ public final class LibreViewReader: ImportReader {
                     found: "a day past the 12th first in line \(day) and second in line \(month)")
             }
         }
-        if let order = proofs.keys.first { return order }
+        if let (order, line) = proofs.first {
+            guard asked == nil || asked == order else {
+                let place = order == .dayFirst ? "first" : "second"
+                throw ImportDamage(
+                    .ambiguousDates, line: line, expected: "dates in the order of `--date-order`",
+                    found: "a date with the day \(place)",
+                    hint: "The file proves the other order: leave out `--date-order`.")
+            }
+            return order
+        }
+        if let asked { return asked }
         guard let ambiguous else { return nil }
         throw ImportDamage(
             .ambiguousDates, line: ambiguous.line, expected: "a date whose day and month can be told apart",
@@ -241,6 +250,13 @@ public final class LibreViewReader: ImportReader {
             return nil
         }
         guard let place else { throw refusal(columns.type, "0 or 1, as there is no column of test strips") }
+        // Where the file ends in a cell it may have been cut: 10 may be the beginning of 101.
+        let used = [columns.device, columns.serial, columns.time, columns.type, place]
+        guard row.isEnded || used.allSatisfy({ $0 < row.cells.count - 1 }) else {
+            throw ImportRefusal(
+                line: row.line, field: "row", expected: "a line end behind the last value",
+                found: "the end of the file")
+        }
         guard let number = Self.number(cell(place)) else { throw refusal(place, "a number, HI or LO") }
         // LibreView writes whole mg/dL: one with decimals among values of mmol/L stands in the wrong column.
         if columns.unit == .milligramsPerDecilitre, let value = number.number, value.hasDecimals,

@@ -201,7 +201,11 @@ extension AnswerJSON {
 
     /// Whether an Observation says of the measurement what another does, and nothing else.
     fileprivate func says(_ other: JSONValue) -> Bool {
-        Self.measured.allSatisfy { key in
+        // A server may flag values by its own ranges.
+        if let interpretation = other["interpretation"], self["interpretation"]?.contains(interpretation) != true {
+            return false
+        }
+        return Self.measured.allSatisfy { key in
             switch (self[key], other[key]) {
             case (nil, nil): true
             case (let own?, let theirs?): own.contains(theirs)

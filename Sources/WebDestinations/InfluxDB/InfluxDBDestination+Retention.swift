@@ -101,6 +101,8 @@ extension InfluxDBDestination {
                 return nil
             }
             sum += number * unit
+            // No database keeps points for so long, and more of them would not fit.
+            guard sum < 1 << 40 else { return nil }
         }
         return sum > 0 ? sum : nil
     }

@@ -101,7 +101,7 @@ extension InfluxDBDestination {
         var begin = points.times.lowerBound
         while begin <= points.times.upperBound {
             let page = try await reached(item, points, from: begin)
-            for point in page {
+            for point in page where points.times.contains(point.time) {
                 if point.isOwn { own.insert(point.time) } else { others.insert(point.time) }
             }
             guard page.count >= Self.pageLength, let last = page.map(\.time).max() else { break }
@@ -152,11 +152,11 @@ extension InfluxDBDestination {
     private func pointsByInfluxQL(of item: Retraction, in database: String) async throws -> [Points] {
         let measurement = LineProtocol.measurement(of: item.kind)
         let first = LineProtocol.milliseconds(of: item.timestamp)
-        let reach = Self.reach(of: item)
+        let asked = first...(first + 1000 * Self.reach(of: item))
         // The two ends alone: a night's points are more than an answer may have.
-        let statements = (reach > 0 ? ["first", "last"] : ["first"]).map { end in
+        let statements = (asked.count > 1 ? ["first", "last"] : ["first"]).map { end in
             "SELECT \(end)(\"reading_id\") FROM \(Self.identifier(measurement)) WHERE "
-                + Self.condition(first...(first + 1000 * reach))
+                + Self.condition(asked)
                 + " AND \"reading_id\" = \(Self.quoted(item.reading.description)) GROUP BY *"
         }
         let results = try await results(of: statements.joined(separator: "; "), in: database)
@@ -170,7 +170,7 @@ extension InfluxDBDestination {
             let tags = series["tags"]?.members.compactMapValues(\.text) ?? [:]
             guard Self.isOwn(tags, item) else { continue }
             for row in series["values"]?.elements ?? [] where row.elements.contains(.text(item.reading.description)) {
-                let time = Self.time(row) ?? first
+                let time = Self.time(Self.time(row), in: asked)
                 let known = points[tags] ?? time...time
                 points[tags] = min(known.lowerBound, time)...max(known.upperBound, time)
             }
@@ -231,6 +231,12 @@ extension InfluxDBDestination {
         if case .number(let time)? = row.elements.first { Int64(exactly: time) } else { nil }
     }
 
+    /// The time of a point; the first that was asked for where the server tells none, or one that was not asked for.
+    private static func time(_ told: Int64?, in asked: ClosedRange<Int64>) -> Int64 {
+        guard let told, asked.contains(told) else { return asked.lowerBound }
+        return told
+    }
+
     private static func condition(_ times: ClosedRange<Int64>) -> String {
         times.count == 1
             ? "time = \(times.lowerBound)ms" : "time >= \(times.lowerBound)ms AND time <= \(times.upperBound)ms"
@@ -288,9 +294,10 @@ extension InfluxDBDestination {
 
     private func pointsByFlux(of item: Retraction, in bucket: String, _ organisation: String) async throws -> [Points] {
         let first = LineProtocol.milliseconds(of: item.timestamp.flooredToSecond)
+        let asked = first...(first + 1000 * Self.reach(of: item))
         // The two ends alone: a night's points are more than an answer may have.
         let query = """
-            points = \(Self.source(item, first...(first + 1000 * Self.reach(of: item)), bucket))
+            points = \(Self.source(item, asked, bucket))
             and r._value == \(Self.fluxText(item.reading.description))
             and (not exists r.person or r.person == \(Self.fluxText(item.person))))
             points |> first() |> yield(name: "first")
@@ -300,7 +307,7 @@ extension InfluxDBDestination {
         for row in try await rows(of: query, organisation) {
             let tags = Self.tags(row)
             guard Self.isOwn(tags, item) else { continue }
-            let time = Self.time(row) ?? first
+            let time = Self.time(Self.time(row), in: asked)
             let known = points[tags] ?? time...time
             points[tags] = min(known.lowerBound, time)...max(known.upperBound, time)
         }

@@ -158,6 +158,8 @@ import Testing
         try await receive(at: begin + 20 + 10 * Self.year)
         let seconds = kept.frames.withLock { $0.map { $0.receivedAt.seconds - begin } }
         #expect(seconds == [10, 20, 19, 20 + 10 * Self.year], "the last by a clock that is synchronised")
+        let uptimes = kept.frames.withLock { $0.compactMap(\.bootTime).map { $0.microseconds / 1_000_000 } }
+        #expect(uptimes == [1010, 1020, 1019, 1020], "by the time since the machine began they are in order")
 
         machine.state.withLock { $0.isSynchronized = false }
         let trusted = TrustedMemory(memory: CountingMemory(), clock: clock)
@@ -208,6 +210,85 @@ import Testing
         #expect(await !third.isProvenSinceBoot(), "it has jumped since")
         machine.pass(2 * Self.day)
         #expect(await third.isProvenSinceBoot())
+    }
+
+    @Test("what came just before the clock was put right, and is kept just after, has the right time")
+    func receivedBeforeStep() async throws {
+        let clock = machine.clock(file: file)
+        #expect(await clock.doubt() == nil)
+        let begin = machine.state.withLock { $0.now }
+        let kept = KeptFrames()
+        let journal = TrustedJournal(journal: kept, clock: clock)
+        machine.pass(10, jumping: 3 * Self.day)
+        machine.state.withLock { $0.isSynchronized = true }
+        let frames = (0..<2).map { number in
+            Frame(
+                format: FrameFormat(characteristic: 0x2A37), payload: [0, 60],
+                receivedAt: Instant(seconds: begin + 8 + Int64(number)), ordinal: number)
+        }
+        _ = try await journal.append(
+            frames, of: Contact(id: 1, device: DeviceDescription(address: nil), startedAt: Instant(seconds: begin)))
+        let stored = kept.frames.withLock { $0 }
+        #expect(stored.map { $0.receivedAt.seconds - begin } == [8 + 3 * Self.day, 9 + 3 * Self.day])
+        #expect(stored.compactMap(\.bootTime).map { $0.microseconds / 1_000_000 } == [1008, 1009])
+    }
+
+    @Test("what came before a clock was put forward is judged again, once, as soon as somebody says that it is right")
+    func judgesTimes() async {
+        let clock = machine.clock(file: file)
+        #expect(await clock.doubt() == nil)
+        let began = machine.state.withLock { $0.now - $0.uptime }
+        machine.pass(3600)
+        #expect(await clock.doubt() == nil)
+        machine.pass(60, jumping: 3 * Self.day)
+        #expect(await clock.doubt() == .jumped(3 * Self.day))
+        machine.pass(600)
+        #expect(await clock.doubt() == nil)
+        machine.pass(3 * Self.day)
+        #expect(await clock.doubt() == nil)
+        #expect(machine.judged.isEmpty, "nobody says so: a virtual machine may have stood still")
+        // The store can't be written, and then the gateway is started again.
+        machine.state.withLock { ($0.isSynchronized, $0.canJudge) = (true, false) }
+        #expect(await clock.doubt() == nil)
+        machine.state.withLock { $0.canJudge = true }
+        let next = machine.clock(file: file)
+        for _ in 0..<2 { #expect(await next.doubt() == nil) }
+        #expect(await machine.clock(file: file).doubt() == nil)
+        #expect(machine.judged == ["first \(began + 3 * Self.day) \(began)"])
+    }
+
+    @Test("a person's word speaks for a clock that was put forward, in this start of the machine and in no other")
+    func judgesTimesOfThisStart() async throws {
+        let clock = machine.clock(file: file)
+        #expect(await clock.doubt() == nil)
+        let began = machine.state.withLock { $0.now - $0.uptime }
+        machine.pass(60, jumping: Self.day)
+        #expect(await clock.doubt() == .jumped(Self.day))
+        #expect(try await clock.trust() == 1)
+        #expect(machine.judged == ["first \(began + Self.day) \(began)"])
+
+        machine.reboot(after: 60)
+        let second = machine.clock(file: file)
+        #expect(await second.doubt() == nil)
+        machine.pass(60, jumping: Self.day)
+        #expect(await second.doubt() == .jumped(Self.day))
+        machine.pass(600)
+        #expect(await second.doubt() == nil)
+        machine.reboot(after: 60)
+        machine.state.withLock { $0.isSynchronized = true }
+        #expect(await machine.clock(file: file).doubt() == nil)
+        #expect(machine.judged.count == 1)
+    }
+
+    @Test("a clock that was right, and has lost time since, was not behind when something came")
+    func wasRight() async {
+        let clock = machine.clock(file: file)
+        machine.state.withLock { $0.isSynchronized = true }
+        await clock.noteWhetherRight()
+        // A virtual machine stands still for three days.
+        machine.pass(60, jumping: 3 * Self.day)
+        #expect(await machine.clock(file: file).doubt() == nil)
+        #expect(machine.judged.isEmpty)
     }
 
     @Test("a person's word ends the doubt, but not against the making of the program")

@@ -10,6 +10,11 @@ import Testing
         arguments: [
             ("gone", true, Problem.ExitStatus.configuration, "address to use now"),
             ("private_address", true, .configuration, "`healthrelay destination test NAME`"),
+            ("key_unusable", true, .configuration, "`healthrelay destination test NAME`"),
+            ("no_patient", true, .configuration, "`healthrelay destination test NAME`"),
+            ("no_token_endpoint", true, .configuration, "`healthrelay destination test NAME`"),
+            ("not_enrolled", true, .configuration, "`healthrelay destination test NAME`"),
+            ("wrong_version", true, .configuration, "`healthrelay destination test NAME`"),
             ("authentication_failed", true, .notPermitted, "check the key"),
             ("forbidden", true, .notPermitted, "may do there"),
             ("untrusted_server", false, .unavailable, "certificate"),

@@ -1,3 +1,4 @@
+import EmulatedRadio
 import Foundation
 import HealthReadings
 import ReadingDelivery
@@ -58,6 +59,47 @@ import VitalSandbox
         let names = try await gateway.store.destinations().filter { $0.state != .removed }.map(\.name)
         #expect(names == ["archive"])
         try gateway.store.close()
+    }
+
+    @Test("a destination that is renamed while the store's key is missing gets nothing that was denied to it")
+    func renamedWhileLocked() async throws {
+        let files = try WebSettingsFolder()
+        defer { files.remove() }
+        let folder = files.folder.path
+        func open(_ name: String) async throws -> Gateway {
+            let file = try files.file(
+                "config.yaml",
+                """
+                user: {client_user_id: white_bear, time_zone: Europe/Berlin}
+                sync: {backfill_days: 36500}
+                destinations:
+                  - {name: \(name), kind: file, path: \(folder)/readings}
+                """)
+            return try await Gateway.open(
+                Settings(file: file, environment: ["HOME": folder]),
+                state: StateDirectory(flag: folder + "/state", environment: [:]),
+                radio: { _, _ in EmulatedRadio() }, isService: true)
+        }
+        let first = try await open("old")
+        _ = try await CaptureReplay([APIBench.fixture("two-meters")]).run(with: first.reader())
+        let user = try await first.store.currentUser().key
+        let old = try await first.store.key(ofDestination: "old")
+        try await first.store.setConsent(.glucose, granted: false, of: user, at: old)
+        try await first.close()
+        let key = folder + "/state/store.key"
+        try FileManager.default.moveItem(atPath: key, toPath: key + ".away")
+        let second = try await open("new")
+        #expect(second.store.lockedBecause != nil)
+        try FileManager.default.moveItem(atPath: key + ".away", toPath: key)
+        // Delivery finds the key before the store is told of the destinations.
+        _ = await second.destinations.worker?.syncOnce()
+        let readings = try await second.store.query(ReadingQuery()).readings.filter { $0.excluded == nil }
+        func states(_ kind: ReadingKind) -> Set<DeliveryState> {
+            Set(readings.filter { $0.kind == kind }.flatMap { $0.deliveries.map(\.state) })
+        }
+        #expect(states(.glucose) == [.held(.noConsent)])
+        #expect(states(.bloodPressure) == [.delivered])
+        try await second.close()
     }
 
     @Test("sync status goes by destination, and so do its counts")
@@ -126,6 +168,24 @@ import VitalSandbox
             #expect(problem.code == "no_such_destination" && problem.status == .noInput, "\(operation)")
             #expect(problem.hint?.contains("vital") == true)
         }
+        try await bench.stop()
+    }
+
+    @Test(
+        "a destination that the settings name since the gateway was started counts after a restart, and the error says so",
+        arguments: GatewayBench.Way.allCases)
+    func late(_ way: GatewayBench.Way) async throws {
+        let bench = try await GatewayBench(way, isService: true)
+        try await bench.run(
+            .settings(
+                .change(
+                    .init(set: [
+                        "destinations.sugar.kind": .text("nightscout"),
+                        "destinations.sugar.url": .text("https://ns.example"),
+                    ]))))
+        let problem = try await bench.problem(.destination(.test("sugar")))
+        #expect(problem.code == "no_such_destination" && problem.status == .noInput)
+        #expect(problem.message.contains("started without it") && problem.hint?.contains("restart") == true)
         try await bench.stop()
     }
 

@@ -17,10 +17,17 @@ import Testing
             var newest: Int64?
             var boot = "first"
             var aside: [Int64] = []
+            /// What was to be judged again: the start of the machine, when it was, and when it seemed to be.
+            var judged: [String] = []
+            var canJudge = true
         }
         let state = Mutex(State())
 
-        func clock(requiresSynchronization: Bool = false, file: ClockFile? = nil) -> GatewayClock {
+        var judged: [String] { state.withLock(\.judged) }
+
+        func clock(
+            requiresSynchronization: Bool = false, file: ClockFile? = nil, memory known: GatewayClock.Memory? = nil
+        ) -> GatewayClock {
             var machine = GatewayClock.Machine()
             machine.now = { Instant(seconds: self.state.withLock(\.now)) }
             machine.uptime = { self.state.withLock(\.uptime) }
@@ -28,16 +35,22 @@ import Testing
             machine.evidence = { self.state.withLock(\.isSynchronized) ? .kernel : nil }
             machine.built = Instant(seconds: 1_794_000_000)
             let memory = GatewayClock.Memory(
-                newestContact: { self.state.withLock(\.newest).map { Instant(seconds: $0) } }
-            ) { instant in
-                self.state.withLock { state in
-                    state.aside.append(instant.seconds)
-                    state.newest = nil
-                    return 1
-                }
-            }
+                newestContact: { self.state.withLock(\.newest).map { Instant(seconds: $0) } },
+                setAside: { instant in
+                    self.state.withLock { state in
+                        state.aside.append(instant.seconds)
+                        state.newest = nil
+                        return 1
+                    }
+                },
+                judgeTimes: { boot, began, formerly in
+                    self.state.withLock { state in
+                        if state.canJudge { state.judged.append("\(boot) \(began.seconds) \(formerly.seconds)") }
+                        return state.canJudge
+                    }
+                })
             return GatewayClock(
-                requiresSynchronization: requiresSynchronization, machine: machine, file: file, memory: memory)
+                requiresSynchronization: requiresSynchronization, machine: machine, file: file, memory: known ?? memory)
         }
 
         func pass(_ seconds: Int64, jumping jump: Int64 = 0) {
@@ -106,9 +119,9 @@ import Testing
 
     @Test("promise 10: while the clock is in doubt no meter is read, and nothing is asked of one")
     func notRead() async throws {
-        guard await ClockWitness().evidence() == nil else { return }
         let meter = try await ReadTests.paired()
-        let bench = try await GatewayBench(.inProcess, [meter], settings: ["clock.require_sync": "true"])
+        let bench = try await GatewayBench(
+            .inProcess, [meter], settings: ["clock.require_sync": "true"], machine: .unsynchronized)
         let problem = try await bench.problem(ReadTests.read)
         #expect(problem.code == "clock_not_trusted" && problem.status == .configuration)
         #expect(!meter.events.contains(.connected))
@@ -117,9 +130,9 @@ import Testing
 
     @Test("promise 10: `watch` without a gateway reads no meter while the clock is in doubt")
     func notWatched() async throws {
-        guard await ClockWitness().evidence() == nil else { return }
         let meter = try await ReadTests.paired()
-        let bench = try await GatewayBench(.inProcess, [meter], settings: ["clock.require_sync": "true"])
+        let bench = try await GatewayBench(
+            .inProcess, [meter], settings: ["clock.require_sync": "true"], machine: .unsynchronized)
         let problem = try await bench.problem(.device(.watch(types: ["glucose"])))
         #expect(problem.code == "clock_not_trusted" && problem.status == .configuration)
         #expect(!meter.events.contains(.connected))

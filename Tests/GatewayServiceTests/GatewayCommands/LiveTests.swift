@@ -1,6 +1,7 @@
 import EmulatedRadio
 import GATTClient
 import GatewaySettings
+import HealthDevices
 import HealthReadings
 import ReadingStore
 import Synchronization
@@ -111,6 +112,40 @@ import Testing
         #expect(problem?.code == "output_failed")
         watching.cancel()
         #expect(strap.events.count { $0 == .connected } == 1)
+        try await bench.stop()
+    }
+
+    @Test("heart-rate computes an interval from all of its samples, whichever part of the recording is asked for")
+    func wholeIntervals() async throws {
+        let bench = try await GatewayBench(.inProcess, [])
+        let store = bench.gateway.store
+        let begin = try #require(Instant(rfc3339: "2026-11-20T12:00:00.5Z"))
+        let strap = DeviceDescription(address: DeviceAddress("C0:00:00:00:18:0D"), model: "generic_heart_rate")
+        let contact = try await store.beginContact(with: strap, at: begin, clock: nil, batteryPercent: nil)
+        let frames = (0..<60).map { minute -> Frame in
+            var block = RecordedBlock(characteristic: 0x2A37)
+            // Two beats each, of which the first ended a second ago.
+            for place in 0..<30 { block.add([0x10, UInt8(60 + minute), 0, 4, 0, 4], atMilliseconds: place * 2000) }
+            return Frame(
+                format: .heartRateBlock, payload: block.payload,
+                receivedAt: begin.advanced(bySeconds: Int64(minute) * 60), ordinal: minute)
+        }
+        _ = try await store.append(frames, of: contact)
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 60))
+        func figures(to end: String, interval: Int) async throws -> String {
+            let operation = HeartRateOperation(
+                from: "2026-11-20T12:00:00Z", to: "2026-11-20T\(end)Z", interval: interval, window: 300)
+            let lines = try await bench.lines(.heartRate(operation))
+            return try #require(lines.first)
+        }
+        let first = #""rates":[{"time":"2026-11-20T12:00:00Z","mean":74.5,"lowest":60,"highest":89,"samples":900}"#
+        for end in ["12:00:00", "12:10:00", "12:30:00", "13:00:00"] {
+            let found = try await figures(to: end, interval: 1800)
+            #expect(found.contains(first), "\(end): \(found)")
+        }
+        // The last beat of the window came with the first measurement behind it.
+        let window = try await figures(to: "12:00:00", interval: 60)
+        #expect(window.contains(#""beats":300,"left_out":0"#), "\(window)")
         try await bench.stop()
     }
 

@@ -72,7 +72,6 @@ import Testing
 
     @Test("promise 10: a meter that was right and is six hours ahead is neither read nor set, until a person says so")
     func meter() async throws {
-        guard await ClockWitness().evidence() == nil else { return }
         let zone = try #require(ZoneRules.named("Europe/Berlin"))
         let meter = try await ReadTests.paired()
         func show(ahead seconds: Int64) {
@@ -80,7 +79,7 @@ import Testing
             meter.giveClock(WallTime(secondsSinceEpoch: now.secondsSinceEpoch + seconds))
         }
         show(ahead: 0)
-        let bench = try await GatewayBench(.inProcess, [meter])
+        let bench = try await GatewayBench(.inProcess, [meter], machine: .unsynchronized)
         #expect(try await bench.lines(ReadTests.read).count == 5)
 
         meter.measure(6...7)

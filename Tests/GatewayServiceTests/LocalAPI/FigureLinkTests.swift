@@ -170,10 +170,10 @@ extension Household {
         for each in [wrong, "", String(repeating: "0", count: 64), token.uppercased()] {
             #expect(try await house.get("/api/v1/view", each).status == 401)
         }
-        let short = house.secret(
-            try await house.link(0, until: Instant(seconds: Instant.systemClock.seconds + 3)).url)
+        let end = Instant(seconds: Instant.systemClock.seconds + 300)
+        let short = house.secret(try await house.link(0, until: end).url)
         #expect(try await house.get("/api/v1/view", short).status == 200)
-        let past = Instant(seconds: Instant.systemClock.seconds + 4)
+        let past = end.advanced(bySeconds: 1)
         #expect(
             try await house.api.door.clients.client(
                 with: AccessToken(text: short), now: Date(timeIntervalSince1970: Double(past.seconds))) == nil)
@@ -229,19 +229,23 @@ extension Household {
     @Test("what makes no link is refused: nobody's, no days, an end that is past or too far")
     func refused() async throws {
         let house = try await Household(1)
-        for creation in [
-            FigureLinkCreation(person: "nobody", until: "2026-12-31"),
-            FigureLinkCreation(person: "", until: "2026-12-31"),
-            FigureLinkCreation(person: house.people[0], period: "0d", until: "2199-01-01"),
-            FigureLinkCreation(person: house.people[0], period: "two weeks", until: "2199-01-01"),
-            FigureLinkCreation(person: house.people[0], until: "2020-01-01"),
-            FigureLinkCreation(person: house.people[0], until: "2199-01-01"),
-            FigureLinkCreation(person: house.people[0], until: "tomorrow"),
-        ] {
-            await #expect(throws: Problem.self) {
+        let (own, hour) = (house.people[0], Instant(seconds: Instant.systemClock.seconds + 3600).description)
+        // Each has one fault.
+        let wrong: [(creation: FigureLinkCreation, code: String, words: String)] = [
+            (FigureLinkCreation(person: "nobody", until: hour), "no_such_user", "'nobody'"),
+            (FigureLinkCreation(person: "", until: hour), "no_such_user", "''"),
+            (FigureLinkCreation(person: own, period: "0d", until: hour), "usage", "--period"),
+            (FigureLinkCreation(person: own, period: "two weeks", until: hour), "usage", "--period"),
+            (FigureLinkCreation(person: own, until: "2020-01-01"), "usage", "--until"),
+            (FigureLinkCreation(person: own, until: "2199-01-01"), "usage", "--until"),
+            (FigureLinkCreation(person: own, until: "tomorrow"), "usage", "--until"),
+        ]
+        for (creation, code, words) in wrong {
+            let problem = await #expect(throws: Problem.self) {
                 try await house.api.gateway.run(
                     OperationRequest(.figureLink(.create(creation)), json: true), output: Collected())
             }
+            #expect(problem?.code == code && problem?.message.contains(words) == true, "\(creation)")
         }
         #expect(try await house.api.door.clients.clients().isEmpty)
         try await house.stop()

@@ -29,7 +29,8 @@ final class GatewayBench: Sendable {
 
     init(
         _ way: Way = .inProcess, _ meters: [EmulatedMeter] = [], adapter: AdapterState = .emulated,
-        settings: [String: String] = [:], isService: Bool = false, in directory: URL? = nil
+        settings: [String: String] = [:], machine: GatewayClock.Machine = GatewayClock.Machine(),
+        isService: Bool = false, in directory: URL? = nil
     ) async throws {
         self.way = way
         self.directory = try directory ?? Self.scratch()
@@ -42,8 +43,8 @@ final class GatewayBench: Sendable {
             Settings(
                 environment: [:], flags: Self.zone.merging(settings) { $1 },
                 managed: ManagedSettings(stateDirectory: state.path)), state: state,
-            radio: { settings, _ in settings["bluetooth.adapter"] == "none" ? nil : radio }, isService: isService,
-            logger: logger)
+            radio: { settings, _ in settings["bluetooth.adapter"] == "none" ? nil : radio }, machine: machine,
+            isService: isService, logger: logger)
         guard way == .controlSocket else {
             (server, group) = (nil, nil)
             return
@@ -101,5 +102,14 @@ final class GatewayBench: Sendable {
         await group?.triggerGracefulShutdown()
         try await server?.value
         try await gateway.close()
+    }
+}
+
+extension GatewayClock.Machine {
+    /// This machine, of whose clock nobody says that it is synchronised, whatever its time service does.
+    static var unsynchronized: Self {
+        var machine = Self()
+        machine.evidence = { nil }
+        return machine
     }
 }

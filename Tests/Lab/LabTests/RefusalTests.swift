@@ -99,7 +99,7 @@ extension LabTests {
             let events = try await meter.log()
             let last = events.filter { $0.name == "configured" }.suffix(3)
             #expect(
-                last.allSatisfy { $0.document["value"]?.text == "0000" },
+                last.count == 3 && last.allSatisfy { $0.document["value"]?.text == "0000" },
                 "notifications are stopped: \(events.suffix(6))")
             let kept = try await gateway.stored()
             #expect(kept.count >= 20)

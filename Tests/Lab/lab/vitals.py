@@ -75,6 +75,7 @@ class Saturation(Vital):
                    "invalid_measurement": 15}
     DEVICE = {"poor_signal": 4, "low_perfusion": 5, "sensor_unconnected_to_user": 11, "sensor_disconnected": 15}
     NO_VALUE = {"data_for_demonstration", "invalid_measurement", "sensor_unconnected_to_user", "sensor_disconnected"}
+    DOUBTS = {"early_estimated_data", "questionable_measurement", "poor_signal", "low_perfusion"}
 
     value: str
     pulse: str
@@ -107,7 +108,8 @@ class Saturation(Vital):
                 + (wire.sfloat(fast[0]) + wire.sfloat(fast[1]) if fast else b"") + behind)
 
     def values(self):
-        return {"spo2": measured(self.value, "%"), "pulse": measured(self.pulse, "bpm")}
+        return {"spo2": measured(self.value, "%"), "pulse": measured(self.pulse, "bpm"),
+                "status": ["questionable"] if self.DOUBTS & set(self.status or ()) else []}
 
     def excluded(self):
         return "error_record" if self.NO_VALUE & set(self.status or ()) else "not_a_number" if self.value in wire.SPECIALS else None

@@ -1,0 +1,77 @@
+import Foundation
+import HealthDevices
+import HealthReadings
+import Logging
+import ReadingStore
+import Synchronization
+import Testing
+
+@testable import GatewayCommands
+
+/// A machine without a clock battery that begins three days behind, and a meter whose clock can't be read.
+@Suite struct ClockStepTests {
+    private static let day: Int64 = 86_400
+    /// 2026-11-18T11:06:40Z by its clock.
+    private let machine = GatewayClockTests.Machine()
+
+    /// A Glucose Measurement of 2026-11, at half past twelve.
+    private func frame(_ number: UInt8, day: UInt8) -> Frame {
+        Frame(
+            format: FrameFormat(characteristic: 0x2A18),
+            payload: [0x02, number, 0x00, 0xEA, 0x07, 0x0B, day, 0x0C, 0x1E, 0x00, 0xC3, 0xA7, 0x11],
+            receivedAt: Instant(seconds: machine.state.withLock(\.now)), ordinal: Int(number))
+    }
+
+    /// What is stored of the two records of a meter once the machine's clock was put forward so often, and what was before.
+    private func readings(
+        _ isSynchronizedBefore: Bool, steps: Int
+    ) async throws -> (before: [Reading], after: [Reading]) {
+        let directory = try GatewayBench.scratch()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let store = try await ReadingStore.open(
+            directory: directory.path, decoder: Gateway.decoder, clientUserID: "white_bear", timeZone: "UTC",
+            now: { [machine] in Instant(seconds: machine.state.withLock(\.now)) })
+        let clock = machine.clock(memory: GatewayClock.Memory.of(store, logger: Logger(label: "test")))
+        let memory = TrustedMemory(memory: store, clock: clock)
+        let journal = TrustedJournal(journal: store, clock: clock)
+        func read() async throws -> [FrameOutcome] {
+            let contact = try await memory.beginContact(
+                with: DeviceDescription(address: DeviceAddress("C0:00:00:00:18:08")),
+                at: Instant(seconds: machine.state.withLock(\.now)), clock: nil, batteryPercent: nil)
+            let outcomes = try await journal.append([frame(1, day: 20), frame(2, day: 23)], of: contact)
+            try await memory.endContact(contact, ContactSummary(isComplete: true, received: 2))
+            return outcomes
+        }
+        machine.state.withLock { $0.isSynchronized = isSynchronizedBefore }
+        let before = try await read().compactMap(\.changedReading)
+        for _ in 0..<steps {
+            machine.pass(60, jumping: 3 * Self.day)
+            machine.state.withLock { $0.isSynchronized = true }
+            #expect(await clock.doubt() == nil)
+        }
+        let again = try await read().compactMap(\.changedReading)
+        #expect(again.isEmpty, "nothing is stored twice")
+        let after = try await store.query(ReadingQuery(limit: 10)).readings
+            .sorted { ($0.record.sequence ?? 0) < ($1.record.sequence ?? 0) }
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+        return (before, after)
+    }
+
+    @Test("promise 10: a record that was not of the future counts once the clock is put right, under its id and time")
+    func putForward() async throws {
+        let (before, after) = try await readings(false, steps: 1)
+        #expect(before.map(\.excluded) == [.implausibleTime, .implausibleTime])
+        #expect(after.map(\.excluded) == [nil, .implausibleTime], "the meter dates the second two days ahead")
+        #expect(after.map(\.id) == before.map(\.id) && after.map(\.time) == before.map(\.time))
+        #expect(after.first?.deliveries.isEmpty == false)
+    }
+
+    @Test(
+        "under a clock that was right a record of the future is one, however often the clock is put forward later",
+        arguments: [1, 2])
+    func wasRight(_ steps: Int) async throws {
+        let (_, after) = try await readings(true, steps: steps)
+        #expect(after.map(\.excluded) == [.implausibleTime, .implausibleTime])
+    }
+}
