@@ -237,7 +237,7 @@ public struct GatewayRunner: Service, CustomStringConvertible {
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger),
             FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
             DiskWatch(directory: gateway.store.directory, logger: logger),
-            MemoryService(),
+            MemoryService(store: gateway.store),
         ]
         if settings.destinations.contains(where: { $0.kind == .fleet }) {
             services.append(EnrolmentService(gateway: gateway, logger: logger))
