@@ -80,7 +80,7 @@ test: deps
 	@Tests/run
 
 deb: deps
-	@Packaging/install-packages dpkg-dev libcurl4-openssl-dev
+	@Packaging/install-packages dpkg-dev libcurl4-openssl-dev python3
 	@Packaging/build-deb
 	@Packaging/build-collector-deb
 

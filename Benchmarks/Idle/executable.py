@@ -78,11 +78,12 @@ def main():
         print(f"| {part} | {size / MEGABYTE:.1f} |")
 
     row("ICU's data", icu)
-    row("code", sizes[".text"])
+    code_size = total(r"\.text")
+    row("code", code_size)
     for group, found in groups.items():
         most = ", ".join(f"{name} {size / MEGABYTE:.1f}" for name, size in found.most_common(6))
         row(f"– of {group}: {most}", found.total())
-    row("– between functions", sizes[".text"] - functions.total())
+    row("– between functions, and functions without a name", code_size - functions.total())
     row("tables by which the stack is unwound", total(r"\.eh_frame|\.gcc_except"))
     row("other read-only data", total(r"\.rodata") - icu)
     row("what Swift knows of types at run time", total(r"\.?swift"))

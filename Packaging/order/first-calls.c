@@ -4,7 +4,8 @@
 //
 // FUNCTIONS has the functions' addresses in the file, a hexadecimal number in each line; CALLED gets those that were called. Each function's
 // first instruction is replaced by a breakpoint before the program starts, and put back at its first call, so that the program soon runs at
-// its usual pace. SIGTERM is passed on. It ends with the program's status.
+// its usual pace. SIGTERM is passed on. It ends with the program's status. Without CAP_SYS_PTRACE, the program has to stay dumpable
+// (prctl(2)).
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -108,6 +110,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: first-calls FUNCTIONS CALLED PROGRAM ARGUMENT ...\n");
         return 64;
     }
+    // Whoever started it can end in any way: the program then ends too (PTRACE_O_EXITKILL).
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     readFunctions(argv[1]);
     FILE *called = fopen(argv[2], "we");
     if (!called) fail(argv[2]);

@@ -15,8 +15,7 @@ struct MemoryService: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while (try? await Task.sleep(for: Self.interval)) != nil {
-                await store.releaseMemory()
-                ProcessMemory.giveBack()
+                store.releaseMemory { ProcessMemory.giveBack() }
             }
         }
     }

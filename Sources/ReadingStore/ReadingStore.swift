@@ -301,13 +301,15 @@ public final class ReadingStore: Sendable {
         }
     }
 
-    /// Gives up the pages and compiled statements that the connections keep, and returns once the one that writes has: what comes next
-    /// is read and compiled again.
-    public func releaseMemory() async {
+    /// Has each connection give up the pages and compiled statements that it keeps, once what it does now has ended. What comes next is
+    /// read and compiled again.
+    ///
+    /// It doesn't wait for that: the connection that writes may be busy for minutes.
+    ///
+    /// - Parameter released: called, before the next transaction, when the connection that writes has given them up.
+    public func releaseMemory(then released: @escaping @Sendable () -> Void = {}) {
         pool.releaseMemoryEventually()
-        await withCheckedContinuation { continuation in
-            pool.asyncWriteWithoutTransaction { _ in continuation.resume() }
-        }
+        pool.asyncWriteWithoutTransaction { _ in released() }
     }
 
     // MARK: Transactions

@@ -1,6 +1,8 @@
+import Dispatch
 import GRDB
 import GRDBSQLite
 import HealthReadings
+import Synchronization
 import Testing
 
 @testable import ReadingStore
@@ -22,7 +24,7 @@ struct StoreMemoryTests {
         try await SealingTests.fill(harness)
         let page = try await harness.store.query(ReadingQuery())
         let before = try await Self.writersPages(harness.store)
-        await harness.store.releaseMemory()
+        harness.store.releaseMemory()
         let after = try await Self.writersPages(harness.store)
         #expect(after < before / 2, "\(before) octets, then \(after)")
         #expect(try await harness.store.query(ReadingQuery()) == page)
@@ -31,10 +33,31 @@ struct StoreMemoryTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    /// A gateway stops its services one by one: one that waited for the files to be written anew would keep that from being stopped.
+    @Test("nobody waits for a write that takes long")
+    func notAwaited() async throws {
+        let harness = try await Harness()
+        let mayEnd = DispatchSemaphore(value: 0)
+        harness.store.pool.asyncWriteWithoutTransaction { _ in mayEnd.wait() }
+        let order = Mutex<[String]>([])
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            harness.store.releaseMemory {
+                order.withLock { $0.append("released") }
+                continuation.resume()
+            }
+            order.withLock { $0.append("went on") }
+            mayEnd.signal()
+        }
+        let seen = order.withLock(\.self)
+        #expect(seen == ["went on", "released"])
+    }
+
     @Test("a store that was closed has nothing to give up")
     func closed() async throws {
         let harness = try await Harness()
         try harness.store.close()
-        await harness.store.releaseMemory()
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            harness.store.releaseMemory { continuation.resume() }
+        }
     }
 }
