@@ -166,7 +166,7 @@ let package = Package(
         module(
             "ReadingStore",
             ["CLibCrypto", "CRowHook", "HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
-        module("OutgoingHTTP", ["HealthReadings", "CDeflate", httpClient, nioCore, nioHTTP1, tls]),
+        module("OutgoingHTTP", ["HealthReadings", "CDeflate", httpClient, nioCore, nioPosix, nioHTTP1, tls]),
         module(
             "HealthSyncClient",
             [

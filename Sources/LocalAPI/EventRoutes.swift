@@ -71,7 +71,9 @@ struct EventRoutes {
                 try await writer.write(greeting)
                 if !faults.isEmpty {
                     let filter = try await filter(audience, client)
-                    for fault in faults where filter.passes(fault) { try await writer.write(fault.octets) }
+                    for fault in faults {
+                        if try await filter.passes(fault) { try await writer.write(fault.octets) }
+                    }
                 }
                 // Behind the faults: whoever comes back with it was told of them.
                 if let beginning { try await writer.write(ByteBuffer(string: "id: \(beginning)\n\n")) }
@@ -170,7 +172,7 @@ struct EventRoutes {
                     position.place.change = ChangePosition(feed: position.place.change.feed, number: change)
                 }
                 position.place.ring = event.number
-                guard filter.passes(event.content) else { continue }
+                guard try await filter.passes(event.content) else { continue }
                 let ring = event.change == nil ? (hub.epoch, event.number) : nil
                 let id = try await cursors.text(position.place.change, ring: ring, for: audience.key)
                 try await write(event.content, id, filter, &writer)
@@ -192,7 +194,10 @@ struct EventRoutes {
     private func sendStored(
         _ position: inout Position, _ audience: Audience, _ filter: EventFilter, _ writer: inout any ResponseBodyWriter
     ) async throws -> Look {
-        let scope = ChangeScope(kinds: filter.kinds, person: audience.key)
+        // In a household each person has kinds of their own, so the filter looks at each reading.
+        let kinds: Set<ReadingKind>? =
+            if let key = audience.key { try await consents.kinds(of: key) } else { nil }
+        let scope = ChangeScope(kinds: kinds, person: audience.key)
         let page: ChangePage
         do {
             guard let next = try await store.changePage(after: position.place.change, of: scope, limit: Self.atOnce)
@@ -204,7 +209,7 @@ struct EventRoutes {
         }
         for change in page.changes {
             let content = change.content
-            guard filter.passes(content) else { continue }
+            guard try await filter.passes(content) else { continue }
             try await write(content, try await cursors.text(change.position, for: audience.key), filter, &writer)
         }
         defer { position.place.change = page.position }
@@ -220,13 +225,16 @@ struct EventRoutes {
             octets.writeString("event: \(content.name)\ndata: {}\n\n")
             return try await writer.write(octets)
         }
-        let showsWeight = filter.kinds.contains(.weight)
-        octets.writeImmutableBuffer(showsWeight ? content.octets : content.withoutWeight ?? content.octets)
+        var shown = content.octets
+        if let withoutWeight = content.withoutWeight, try await !filter.kinds(of: content).contains(.weight) {
+            shown = withoutWeight
+        }
+        octets.writeImmutableBuffer(shown)
         try await writer.write(octets)
     }
 
     private func filter(_ audience: Audience, _ client: AccessClient?) async throws -> EventFilter {
-        var filter = EventFilter(kinds: try await consents.kinds(of: audience.key))
+        var filter = EventFilter(consents: consents)
         filter.isOfLink = client?.kind == .link
         guard let key = audience.key else { return filter }
         let devices = try await store.devices(of: key)
@@ -246,15 +254,22 @@ private struct EventFilter {
         var addresses: Set<DeviceAddress>
     }
 
-    /// The kinds that were consented to.
-    var kinds: Set<ReadingKind>
+    let consents: ConsentRules
     /// Whose events they have to be; `nil` for everybody's.
     var person: Person?
     /// Whether the stream is a read-only link's: it learns that readings have changed, and nothing of them.
     var isOfLink = false
 
-    func passes(_ event: APIEventHub.Content) -> Bool {
-        guard event.kind.map(kinds.contains) ?? true else { return false }
+    /// The kinds that an event may show: by the consent of the person whose reading it is, whatever others deny of theirs. What is
+    /// nobody's is shown by everybody's.
+    func kinds(of event: APIEventHub.Content) async throws -> Set<ReadingKind> {
+        if let person { return try await consents.kinds(of: person.key) }
+        guard case .person(let owner) = event.recipient else { return try await consents.kinds(of: nil) }
+        return try await consents.kinds(of: owner)
+    }
+
+    func passes(_ event: APIEventHub.Content) async throws -> Bool {
+        if let kind = event.kind, try await !kinds(of: event).contains(kind) { return false }
         if isOfLink, !["reading", "left", "pruned"].contains(event.name) { return false }
         guard let person else {
             if case .former = event.recipient { return false }

@@ -3,6 +3,7 @@ import Foundation
 import HealthReadings
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 import NIOSSL
 
 /// What an exchange may take.
@@ -152,12 +153,18 @@ package final class HTTPConnections: Sendable, CustomReflectable {
             return HTTPExchangeError.noConnection(String("\(error)".prefix(300)))
         case is IOError, is ChannelError, is HTTPParserError:
             return HTTPExchangeError.connectionLost(String("\(error)".prefix(300)))
+        case is NIOConnectionError, is SocketAddressError:
+            return HTTPExchangeError.noConnection(String("\(error)".prefix(300)))
+        case NIOSSLError.uncleanShutdown:
+            return HTTPExchangeError.connectionLost("TLS ended in the middle of the answer")
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError, is NIOTLSUnwrappingError,
             is NIOSSLCloseTimedOutError:
             let words = TLSFailure.words(error)
             return TLSFailure.refusesIdentity(error)
                 ? HTTPExchangeError.refusedIdentity(words) : HTTPExchangeError.untrustedServer(words)
-        default: return HTTPExchangeError.noConnection(String("\(error)".prefix(300)))
+        // A connection that was there ends in many ways, a stream of HTTP/2 with errors of its own (RFC 9113, 6.4). The libraries'
+        // own texts name files of the machine that built them.
+        default: return HTTPExchangeError.connectionLost("\(type(of: error))")
         }
     }
 

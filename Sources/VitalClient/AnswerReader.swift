@@ -91,7 +91,7 @@ struct AnswerReader: Sendable {
 }
 
 /// `{"detail": …}` in its three shapes: a text, a list of `{loc, msg, type}`, an object with `error_type` and
-/// `error_message`.
+/// `error_message`; or these two without `detail` around them, as the API's documentation has them ("Errors").
 struct Refusal: Decodable, Sendable {
     var words: String?
     var errorType: String?
@@ -157,6 +157,9 @@ struct Refusal: Decodable, Sendable {
             words = named.error_message
             errorType = named.error_type
             userID = named.user_id
+        } else if let named = try? Named(from: decoder) {
+            words = named.error_message
+            errorType = named.error_type
         }
     }
 }

@@ -4,7 +4,7 @@ import NIOHTTP1
 
 /// One sample as the server gives it back.
 public struct StoredSample: Sendable, Hashable {
-    /// When it was taken.
+    /// When it was taken; if ``isFloating``, what the person's clock showed then, as if that were UTC.
     public var timestamp: Instant
     /// Its value, where the resource has one.
     public var value: ExactDecimal?
@@ -18,6 +18,9 @@ public struct StoredSample: Sendable, Hashable {
     public var type: String?
     /// Seconds east of UTC where it was taken; nil: unknown.
     public var zoneOffsetSeconds: Int?
+    /// Whether nobody knows the instant: the provider tells the time of the person's clock alone. To get the instant, read
+    /// ``timestamp`` as a time of the zone in which the person was.
+    public var isFloating: Bool
 }
 
 /// Samples of one source.
@@ -91,7 +94,7 @@ extension VitalAPI {
         }
     }
 
-    /// The newest sample of a resource in a range.
+    /// The newest sample of a resource in a range. Floating times count as if they were UTC.
     ///
     /// - Throws: ``VitalError/Kind/noWearableData`` where there is none.
     public func newestSample(
@@ -158,20 +161,29 @@ private struct GroupedAnswer: Decodable, Sendable {
     var groups: [String: [Group]]
     var next_cursor: String?
 
+    /// Providers whose times are floating: `+00:00` says nothing behind them, and older teams get none.
+    ///
+    /// Source: docs.junction.com, "Timestamps and Time Zones".
+    private static let floating: Set<String> = ["freestyle_libre", "abbott_libreview"]
+
     func page(_ route: String) throws(VitalError) -> SamplePage {
         var page = SamplePage(groups: [], nextCursor: next_cursor)
         for (_, groups) in groups.sorted(by: { $0.key < $1.key }) {
             for group in groups {
+                let isFloating = Self.floating.contains(group.source.provider)
                 var samples: [StoredSample] = []
                 for datum in group.data {
-                    guard let time = Instant(rfc3339: datum.timestamp) else {
+                    guard
+                        let time = Instant(rfc3339: datum.timestamp)
+                            ?? (isFloating ? Instant(rfc3339: datum.timestamp + "Z") : nil)
+                    else {
                         throw VitalError(.unexpectedAnswer, route: route, serverSaid: "timestamp is no instant")
                     }
                     samples.append(
                         StoredSample(
                             timestamp: time, value: Self.exact(datum.value), systolic: Self.exact(datum.systolic),
                             diastolic: Self.exact(datum.diastolic), unit: datum.unit, type: datum.type,
-                            zoneOffsetSeconds: datum.timezone_offset))
+                            zoneOffsetSeconds: datum.timezone_offset, isFloating: isFloating))
                 }
                 page.groups.append(
                     SampleGroup(

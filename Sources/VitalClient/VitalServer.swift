@@ -20,13 +20,15 @@ public enum VitalEnvironment: String, Sendable, Hashable, CaseIterable {
 
 /// Where the server is: the base of every request's URL.
 ///
-/// Hosts are those of the public documentation (docs.junction.com, "Environments").
+/// Hosts are those of the public documentation (docs.junction.com, "Environments") and, for sign-in tokens, of vital-android
+/// (`dependencies/api.kt`).
 public struct VitalServer: Sendable, Hashable {
     /// The base URL without a trailing slash: `https://api.sandbox.eu.junction.com`.
     public let baseURL: String
     /// The host's name, for messages.
     public let host: String
-    /// The base of the URL at which sign-in tokens are exchanged; the API's own where none is named.
+    /// The base of the URL at which sign-in tokens are exchanged. The service's own installations have a host for it:
+    /// `https://auth.sandbox.eu.junction.com`. Elsewhere it is the API's own where none is named.
     public let authBaseURL: String
     /// Whether requests travel without TLS to another machine, so that the key could be read on the way.
     public let isExposed: Bool
@@ -44,13 +46,30 @@ public struct VitalServer: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - text: an `http` or `https` URL, with a path or without.
-    ///   - auth: likewise, where sign-in tokens are exchanged; nil: at the same place.
+    ///   - auth: likewise, where sign-in tokens are exchanged; nil: at the same place, or where the service's own installation
+    ///     with this URL does.
     /// - Throws: ``InvalidBaseURL`` for another scheme, a missing host, a port outside 1 … 65535, a name and password, a query or a fragment.
     public init(baseURL text: String, authBaseURL auth: String? = nil) throws(InvalidBaseURL) {
         let (base, host, isExposed) = try Self.checked(text)
         let other = try auth.map(Self.checked)
         self.init(
-            baseURL: base, host: host, isExposed: isExposed || other?.isExposed == true, authBaseURL: other?.base)
+            baseURL: base, host: host, isExposed: isExposed || other?.isExposed == true,
+            authBaseURL: other?.base ?? Self.ownAuthBaseURL(of: base))
+    }
+
+    /// Where the service's own installation with this URL exchanges sign-in tokens, also if it is called by its former name;
+    /// nil: the URL is another server's.
+    private static func ownAuthBaseURL(of base: String) -> String? {
+        for region in VitalRegion.allCases {
+            let former = region == .us ? "" : ".\(region.rawValue)"
+            for stage in ["", ".sandbox"] {
+                let names = ["api\(stage).\(region.rawValue).junction.com", "api\(stage)\(former).tryvital.io"]
+                if names.contains(where: { base.lowercased() == "https://" + $0 }) {
+                    return "https://auth\(stage).\(region.rawValue).junction.com"
+                }
+            }
+        }
+        return nil
     }
 
     private static func checked(_ text: String) throws(InvalidBaseURL) -> (base: String, host: String, isExposed: Bool)
@@ -64,7 +83,8 @@ public struct VitalServer: Sendable, Hashable {
     }
 
     private init(trustedHost: String) {
-        self.init(baseURL: "https://" + trustedHost, host: trustedHost, isExposed: false)
+        let base = "https://" + trustedHost
+        self.init(baseURL: base, host: trustedHost, isExposed: false, authBaseURL: Self.ownAuthBaseURL(of: base))
     }
 
     private init(baseURL: String, host: String, isExposed: Bool, authBaseURL: String? = nil) {

@@ -243,6 +243,18 @@ private struct TokenAnswer: Decodable, Sendable {
     var access_token: String
     var refresh_token: String?
     var expires_in: Int64?
+
+    private enum Key: String, CodingKey { case access_token, refresh_token, expires_in }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        access_token = try container.decode(String.self, forKey: .access_token)
+        refresh_token = try container.decodeIfPresent(String.self, forKey: .refresh_token)
+        // A number (RFC 6749, 5.1); the identity service that the vendor's clients have used writes a text. One that can't be read must
+        // not cost the session: its token is good for one exchange, and an access token that has ended is renewed all the same.
+        let text = try? container.decode(String.self, forKey: .expires_in)
+        expires_in = (try? container.decode(Int64.self, forKey: .expires_in)) ?? text.flatMap { Int64($0) }
+    }
 }
 
 extension VitalAPI {

@@ -55,7 +55,7 @@ public enum Sample: Sendable, Hashable {
 /// | `sdnn_ms` | heart-rate variability | SDNN of the same window in milliseconds |
 /// | `site` | temperature | where it was measured, where the thermometer says so |
 /// | `calibration` | a sensor's glucose | how its value was found: `factory_estimate` |
-/// | `status` | every quantity whose device said something of the measurement | the names of ``ReadingStatus``, with spaces between |
+/// | `status` | every quantity whose device said something of the measurement | the names of `ReadingStatus`, with spaces between |
 /// | `note` | every quantity that was entered by hand | what the person wrote beside it |
 /// | `brand`, `model` | every quantity where the provider is `manual` | which device it was |
 /// | `original_time` | every quantity that was moved by a second | the reading's own time, RFC 3339 |

@@ -33,12 +33,19 @@ public actor SourceKeeper {
         public var reason: String?
 
         static let deliver = Decision(hold: nil, reason: nil)
+        static let revoked = Decision(hold: .sourceRevoked, reason: nil)
     }
 
     private struct Known {
         var listed: [String: VitalSource]
         var checkedAt: Duration
         var decisions: [String: Decision] = [:]
+    }
+
+    /// A person's source.
+    private struct PersonsSource: Hashable {
+        var user: UserKey
+        var provider: String
     }
 
     /// The person whose session the requests carry.
@@ -61,6 +68,8 @@ public actor SourceKeeper {
     private var owner: SessionOwner?
     /// The store's number of the destination, once it is known there.
     private var key: DestinationKey?
+    /// The sources that their owners are just revoking, one for each that says so.
+    private var revoking: [PersonsSource] = []
     /// Ends when whoever came last is done.
     private var last: Task<Void, Never>?
 
@@ -173,8 +182,9 @@ public actor SourceKeeper {
     ///   - fresh: asks the server, whatever is remembered.
     public func decide(_ provider: String, for user: StoreUser, fresh: Bool = false) async throws -> Decision {
         if let hold = try await sessionHold(user) { return hold }
+        if isBeingRevoked(provider, user) { return .revoked }
         if !fresh, let decision = believed(user)?.decisions[provider] { return decision }
-        return try await exclusively {
+        let found: Decision = try await exclusively {
             let entry = fresh ? nil : believed(user)
             // Whoever had the turn before may have decided it.
             if let decision = entry?.decisions[provider] { return decision }
@@ -183,6 +193,8 @@ public actor SourceKeeper {
             known[user.key]?.decisions[provider] = decision
             return decision
         }
+        // Its owner may have revoked it since the server was asked.
+        return isBeingRevoked(provider, user) ? .revoked : found
     }
 
     /// Remembers that the server refuses posts of a source it lists as connected: they wait for the list's lifetime.
@@ -190,11 +202,10 @@ public actor SourceKeeper {
         try await exclusively {
             var source = try await stored(provider, user)
             // Revoked while the post was on its way.
-            guard source.status != .revoked else { return Decision(hold: .sourceRevoked, reason: nil) }
+            guard source.status != .revoked else { return Decision.revoked }
             let decision = Decision(hold: .sourceError, reason: reason)
             source.status = .error
-            source.checkedAt = clock.now()
-            try await store.setSource(source, user: user.key, at: place())
+            try await note(source, user)
             known[user.key]?.decisions[provider] = decision
             return decision
         }
@@ -268,8 +279,14 @@ public actor SourceKeeper {
     ///
     /// Where the server cannot be told now, that is thrown; delivery is stopped all the same.
     public func revoke(_ provider: String, of user: StoreUser) async throws {
-        // At once, however long the server takes to answer whoever asks it now; and again after them, who note what they
-        // were told, also if nobody waits for this any more.
+        // At once, however long the server takes to answer whoever asks it now: a delivery that is told meanwhile that the
+        // source is connected sends nothing. And again after them, who may have begun to note what they were told, also if
+        // nobody waits for this any more.
+        let source = PersonsSource(user: user.key, provider: provider)
+        revoking.append(source)
+        defer {
+            if let index = revoking.firstIndex(of: source) { revoking.remove(at: index) }
+        }
         try await noteRevoked(provider, user)
         try await exclusively {
             try await Task { try await noteRevoked(provider, user) }.value
@@ -283,7 +300,7 @@ public actor SourceKeeper {
         source.status = .revoked
         source.checkedAt = clock.now()
         try await store.setSourceByOwner(source, user: user.key, at: place())
-        known[user.key]?.decisions[provider] = Decision(hold: .sourceRevoked, reason: nil)
+        known[user.key]?.decisions[provider] = .revoked
     }
 
     // MARK: Asking and deciding
@@ -296,6 +313,10 @@ public actor SourceKeeper {
         defer { end.finish() }
         await previous?.value
         return try await body()
+    }
+
+    private func isBeingRevoked(_ provider: String, _ user: StoreUser) -> Bool {
+        revoking.contains(PersonsSource(user: user.key, provider: provider))
     }
 
     /// What the server said of a person, while it is believed.
@@ -334,8 +355,8 @@ public actor SourceKeeper {
 
     /// Tells the server the person's zone where it knows another: it counts where a source names none.
     ///
-    /// Every post names the zone as well, so that readings do not wait for this: a server that does not take it is asked
-    /// again with the next list.
+    /// Every post names the zone as well, so that readings do not wait for this: a server that does not take it, or lets nobody with
+    /// these credentials change a person, is asked again with the next list.
     private func tellZone(of user: StoreUser) async throws {
         guard try await store.zoneAtServer(of: user.key, at: place()) != user.timeZone,
             let userID = try await store.user(user.clientUserID, at: place())?.serverUserID
@@ -343,7 +364,7 @@ public actor SourceKeeper {
         do {
             try await api.updateUser(userID, fallbackTimeZone: user.timeZone)
             try await store.setZoneAtServer(user.timeZone, of: user.key, at: place())
-        } catch let error as VitalError where !error.concernsCredentials {
+        } catch let error as VitalError where error.kind == .forbidden || !error.concernsCredentials {
             logger.info("the server was not told the time zone", metadata: ["code": "\(error.code)"])
         }
     }
@@ -403,22 +424,27 @@ public actor SourceKeeper {
             decision = Decision(hold: .sourceError, reason: reason)
         }
         source.connectedAt = listed.connectedAt ?? source.connectedAt ?? clock.now()
-        source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key, at: place())
+        try await note(source, user)
         return decision
     }
 
     private func noteGone(_ source: ConnectedSource, _ user: StoreUser) async throws -> Decision {
         var source = source
         source.status = .revoked
-        source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key, at: place())
-        return Decision(hold: .sourceRevoked, reason: nil)
+        try await note(source, user)
+        return .revoked
     }
 
     private func noteAbsent(_ source: ConnectedSource, _ user: StoreUser) async throws {
         var source = source
         source.status = .absent
+        try await note(source, user)
+    }
+
+    /// Notes what the server said of a source. One that its owner has revoked since stays so.
+    private func note(_ source: ConnectedSource, _ user: StoreUser) async throws {
+        var source = source
+        if isBeingRevoked(source.provider, user) { source.status = .revoked }
         source.checkedAt = clock.now()
         try await store.setSource(source, user: user.key, at: place())
     }

@@ -328,10 +328,6 @@ struct VitalProfileTests {
         #expect(PulseOximeterStatus(measurement: 1 << 7).names == ["validated_data"])
         // One that is both is both.
         check(PulseOximeterStatus(measurement: 1 << 14 | 1 << 15, device: 1 << 4), excludes: true, marks: true)
-        // Recordings of the first version are read by the former rule.
-        #expect(!PulseOximeterStatus(measurement: 1 << 12, device: 1 << 1).saidNoValue)
-        #expect(
-            PulseOximeterStatus(measurement: 1 << 15).saidNoValue && PulseOximeterStatus(device: 1 << 14).saidNoValue)
     }
 
     @Test("each of the 32 bits of a status has a name of its own, by which it is read")

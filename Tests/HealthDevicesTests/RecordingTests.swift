@@ -121,6 +121,13 @@ import Testing
         #expect(busy.leave(address) == nil && busy.leave(.device(2)) == nil)
     }
 
+    @Test("recordings of the first version are read by the former rule of what is no value")
+    func formerRule() {
+        #expect(!PulseOximeterStatus(measurement: 1 << 12, device: 1 << 1).saidNoValue)
+        #expect(PulseOximeterStatus(measurement: 1 << 15).saidNoValue)
+        #expect(PulseOximeterStatus(device: 1 << 14).saidNoValue)
+    }
+
     @Test("an oximeter is kept as its pulse and as its saturation")
     func oximeter() async throws {
         let store = try await Self.open(Self.newDirectory())
@@ -191,6 +198,26 @@ import Testing
         #expect(readings.allSatisfy { $0.kind == .heartRate })
         // The oximeter's pulse takes over in the next minute.
         #expect(readings.compactMap(Self.series).map(\.count) == [10, 40])
+        #expect(try await store.statistics().pendingFrames == 0)
+        try store.close()
+    }
+
+    @Test("of a device that sends both, the pulse beside the saturations is kept while its heart rates are none")
+    func notWorn() async throws {
+        let store = try await Self.open(Self.newDirectory())
+        let pair = SaturationAndPulse(saturation: MedFloat16(rawValue: 97), pulseRate: MedFloat16(rawValue: 64))
+        let saturation = PulseOximeterContinuous(normal: pair).encoded
+        // The strap is put on after two minutes.
+        let rates = (Int64(0)..<180).map { second in
+            (Self.start + second * 1000, Self.rate(second < 120 ? 0 : 63, contact: second >= 120))
+        }
+        let device = ScriptedStrap(
+            rates, saturations: (0..<180).map { (Self.start + 400 + $0 * 1000, saturation) })
+        _ = try await MeterReader(journal: store, memory: store).recording().read(device) { _ in }
+        let kept = try await Self.all(store).filter { $0.kind == .heartRate && $0.excluded == nil }
+        let series = kept.compactMap(Self.series)
+        #expect(series.map(\.count) == [60, 60, 60])
+        #expect(series.map { Set($0.compactMap { $0.value?.description }) } == [["64"], ["64"], ["63"]])
         #expect(try await store.statistics().pendingFrames == 0)
         try store.close()
     }

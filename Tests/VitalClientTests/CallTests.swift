@@ -131,6 +131,64 @@ struct CallTests {
         }
     }
 
+    @Test("times of providers that tell the person's clock alone are floating, whatever stands behind them")
+    func floatingTimes() async throws {
+        func group(_ provider: String, _ time: String) -> String {
+            let datum = #"{"timestamp":"\#(time)","timezone_offset":null,"value":5.5,"unit":"mmol/L"}"#
+            return #""\#(provider)":[{"source":{"provider":"\#(provider)","type":"automatic"},"data":[\#(datum)]}]"#
+        }
+        let groups = [
+            group("abbott_libreview", "2023-09-27T07:48:00+00:00"), group("dexcom_v3", "2023-09-27T07:48:00+00:00"),
+            group("freestyle_libre", "2023-09-27T07:48:00"),
+        ]
+        let answer = #"{"groups":{\#(groups.joined(separator: ","))},"next_cursor":null}"#
+        let unzoned = #"{"groups":{\#(group("dexcom_v3", "2023-09-27T07:48:00"))},"next_cursor":null}"#
+        try await ScriptedServer.with({ .json(200, $0.path.contains("/u-2/") ? unzoned : answer) }) { server in
+            let api = try client(of: server)
+            let page = try await api.samplePage(of: "glucose", for: "u-1", in: noon...noon)
+            #expect(page.groups.map(\.provider) == ["abbott_libreview", "dexcom_v3", "freestyle_libre"])
+            let samples = page.groups.flatMap(\.samples)
+            #expect(samples.map(\.isFloating) == [true, false, true])
+            #expect(samples.allSatisfy { $0.timestamp.description == "2023-09-27T07:48:00Z" })
+            let error = await failure { _ = try await api.samplePage(of: "glucose", for: "u-2", in: noon...noon) }
+            #expect(error?.kind == .unexpectedAnswer)
+        }
+    }
+
+    @Test("sign-in tokens are exchanged at the service's own host for them; at another server's they are at the API's")
+    func tokenHosts() throws {
+        for region in VitalRegion.allCases {
+            let live = "https://auth.\(region.rawValue).junction.com"
+            let sandbox = "https://auth.sandbox.\(region.rawValue).junction.com"
+            #expect(VitalServer(environment: .production, region: region).authBaseURL == live)
+            #expect(VitalServer(environment: .sandbox, region: region).authBaseURL == sandbox)
+            for (environment, auth) in [(VitalEnvironment.production, live), (.sandbox, sandbox)] {
+                let base = VitalServer(environment: environment, region: region).baseURL
+                let named = try VitalServer(baseURL: base + "/")
+                #expect(named.authBaseURL == auth)
+            }
+        }
+        #expect(VitalServer(environment: .local, region: .eu).authBaseURL == "http://localhost:8000")
+        for (former, auth) in [
+            ("https://api.tryvital.io", "https://auth.us.junction.com"),
+            ("https://api.eu.tryvital.io", "https://auth.eu.junction.com"),
+            ("https://api.sandbox.tryvital.io", "https://auth.sandbox.us.junction.com"),
+            ("https://api.sandbox.eu.tryvital.io", "https://auth.sandbox.eu.junction.com"),
+        ] {
+            let server = try VitalServer(baseURL: former)
+            #expect(server.authBaseURL == auth && server.baseURL == former)
+            let own = try VitalServer(baseURL: former, authBaseURL: "https://h")
+            #expect(own.authBaseURL == "https://h")
+        }
+        for other in [
+            "https://vital.example.org", "http://api.us.junction.com", "https://api.us.junction.com:8443",
+            "https://api.us.junction.com/v", "https://api.us.junction.com.example.org", "https://api.us.tryvital.io",
+        ] {
+            let server = try VitalServer(baseURL: other)
+            #expect(server.authBaseURL == other)
+        }
+    }
+
     @Test("servers: every environment and region, and which texts are no base URL")
     func servers() throws {
         #expect(VitalServer(environment: .production, region: .us).baseURL == "https://api.us.junction.com")

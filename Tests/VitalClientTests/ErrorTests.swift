@@ -38,6 +38,20 @@ struct ErrorTests {
         }
     }
 
+    @Test("an error's type and words count without a detail around them, too; only a duplicate's detail names a user")
+    func flat() async throws {
+        let refusal =
+            #"{"error_type":"SOURCE_PAUSED","error_message":"it is paused","error_code":400,"user_id":"u-2"}"#
+        try await ScriptedServer.with({ _ in .json(400, refusal) }) { server in
+            let api = try client(of: server)
+            let error = await failure { try await api.post(glucosePost(), for: "u-1") }
+            #expect(error?.kind == .sourceNotConnected && error?.serverErrorType == "SOURCE_PAUSED")
+            #expect(error?.serverSaid == "it is paused")
+            let duplicate = await failure { _ = try await api.createUser(clientUserID: "white_bear") }
+            #expect(duplicate?.serverSaid == "it is paused")
+        }
+    }
+
     @Test(
         "Retry-After in seconds and as a date; nonsense and what is over are none; a day at most",
         arguments: [("17", 17), ("0", nil), ("99999999", 86_400), ("soon", nil), ("-3", nil), ("1.5", nil)])

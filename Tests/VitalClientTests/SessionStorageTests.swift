@@ -8,7 +8,7 @@ import Testing
 
 @testable import VitalClient
 
-@Suite("A session whose tokens cannot be written")
+@Suite("The tokens of a session, and where they are kept")
 struct SessionStorageTests {
     /// A disk that is full until somebody makes room.
     final class Disk: VitalSessionStorage {
@@ -75,6 +75,30 @@ struct SessionStorageTests {
                 try await Task.sleep(for: .milliseconds(10))
             }
             #expect(disk.now?.refreshToken == "refresh-1" && disk.now?.accessToken == "access-1")
+        }
+    }
+
+    @Test(
+        "a lifetime in a text counts; one that can't be read costs no session",
+        arguments: [
+            (#""7200""#, 7200), ("7200", 7200), (#""soon""#, 3600), ("null", 3600), ("{}", 3600), ("1e300", 3600),
+        ])
+    func lifetimes(text: String, seconds: Int) async throws {
+        let token = try token()
+        let disk = Disk(nil)
+        disk.makeRoom()
+        let answer = #"{"access_token":"access-1","refresh_token":"refresh-1","expires_in":\#(text)}"#
+        try await ScriptedServer.with({ request in
+            request.path == "/v1/token" ? .json(200, answer) : .json(200, #"{"providers":[]}"#)
+        }) { server in
+            let session = VitalSession(signInToken: token, storage: disk, now: { noon })
+            let api = VitalAPI(
+                server: try VitalServer(baseURL: server.baseURL), credentials: .session(session), recorder: nil,
+                logger: LogLines().logger())
+            let error = await failure { _ = try await api.connectedSources(of: "u-1") }
+            #expect(error == nil)
+            #expect(disk.now?.expiresAt == noon.seconds + Int64(seconds))
+            #expect(server.requests.filter { $0.path == "/v1/token" }.count == 1)
         }
     }
 }

@@ -2,6 +2,7 @@ import DeliveryFixture
 import Foundation
 import GRDB
 import HealthReadings
+import ScriptedServer
 import Testing
 import VitalClient
 
@@ -237,6 +238,29 @@ struct BackfillTests {
             #expect(script.now.zones == ["Europe/Berlin"])
             // All were measured before the person was there.
             #expect(try posts(script).map(\.time_zone) == ["UTC", "UTC", "UTC"])
+        }
+    }
+
+    @Test(
+        "a server that does not let the zone be changed gets the readings all the same, and is asked again; a refused key pauses",
+        arguments: [(401, "authentication_failed"), (403, nil), (404, nil), (422, nil), (500, nil)])
+    func refusedZone(status: Int, code: String?) async throws {
+        let script = VitalScript()
+        try await with(script) { worker, fixture in
+            try await fixture.read(1)
+            #expect(await worker.syncOnce().delivered == 1)
+            try await fixture.store.setCurrentUser(Fixture.user, timeZone: "Europe/Berlin")
+            try await worker.sources.forget()
+            script.change { $0.nextChange = [.json(status, #"{"detail":"not with this token"}"#)] }
+            try await fixture.read(1, from: 10)
+            let report = await worker.syncOnce()
+            #expect(report.failure?.code == code && report.delivered == (code == nil ? 1 : 0), "\(report)")
+            guard code == nil else { return }
+            #expect(script.now.nextChange.isEmpty && script.now.zones.isEmpty)
+            try await worker.sources.forget()
+            try await fixture.read(1, from: 20)
+            #expect(await worker.syncOnce().delivered == 1)
+            #expect(script.now.zones == ["Europe/Berlin"])
         }
     }
 }

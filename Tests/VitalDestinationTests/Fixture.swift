@@ -64,6 +64,7 @@ final class VitalScript: Sendable {
         var next: [ScriptedAnswer] = []
         var nextCreate: [ScriptedAnswer] = []
         var nextUser: [ScriptedAnswer] = []
+        var nextChange: [ScriptedAnswer] = []
         var nextList: [ScriptedAnswer] = []
         /// Decides about a post by its body; nil: taken.
         var judge: (@Sendable (String) -> ScriptedAnswer?)?
@@ -98,6 +99,7 @@ final class VitalScript: Sendable {
             func pop(_ list: inout [ScriptedAnswer]) -> ScriptedAnswer? { list.isEmpty ? nil : list.removeFirst() }
             switch (request.method, path.count > 1 ? path[1] : "", path.count > 2 ? path[2] : "") {
             case ("PATCH", "user", _):
+                if let answer = pop(&state.nextChange) { return answer }
                 state.zones += text.matches(of: /"fallback_time_zone":"([^"]+)"/).map { String($0.1) }
                 return .json(200, #"{"success":true}"#)
             case ("POST", "user", _):

@@ -2,6 +2,7 @@ import DeliveryFixture
 import HealthReadings
 import ReadingStore
 import ScriptedServer
+import Synchronization
 import TestSupport
 import Testing
 import VitalClient
@@ -182,6 +183,42 @@ struct SourceTests {
                 #expect(script.now.created.isEmpty)
                 let source = try await fixture.store.source(user: person.key, provider: "accuchek_ble")
                 #expect(source?.status == .revoked)
+            }
+        }
+    }
+
+    @Test("revoked here while a delivery is just connecting it: that delivery sends nothing either")
+    func revokeWhileDelivering() async throws {
+        let script = VitalScript(connected: [])
+        let isAnswered = Mutex(false)
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with({ request in
+                let answer = script.answer(request)
+                // It is connected, and the answer takes its time.
+                while !script.now.created.isEmpty, !isAnswered.withLock(\.self) {
+                    try? await Task.sleep(for: .milliseconds(5))
+                }
+                return answer
+            }) { server in
+                defer { isAnswered.withLock { $0 = true } }
+                let worker = OutboxWorker(
+                    store: fixture.store, api: try api(server.baseURL), policy: .create, logger: Fixture.quiet)
+                let keeper = try worker.sources
+                try await fixture.read(3)
+                let person = try await fixture.person
+                func status() async throws -> ConnectedSource.Status? {
+                    try await fixture.store.source(user: person.key, provider: "accuchek_ble")?.status
+                }
+                let delivering = Task { await worker.syncOnce() }
+                try await until { !script.now.created.isEmpty }
+                let revoking = Task { try await keeper.revoke("accuchek_ble", of: person) }
+                try await until { try await status() == .revoked }
+                isAnswered.withLock { $0 = true }
+                let report = await delivering.value
+                try await revoking.value
+                #expect(report.delivered == 0 && report.held.map(\.hold) == [.sourceRevoked])
+                #expect(script.now.posts.isEmpty && script.now.sources.isEmpty)
+                #expect(try await status() == .revoked)
             }
         }
     }

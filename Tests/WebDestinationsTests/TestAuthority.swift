@@ -23,8 +23,10 @@ struct TestAuthority {
         try own.write(toFile: path, atomically: true, encoding: .utf8)
     }
 
-    /// What a server of these names and addresses speaks TLS with.
-    func context(names: [String] = [], addresses: [[UInt8]] = [[127, 0, 0, 1]]) throws -> NIOSSLContext {
+    /// What a server of these names and addresses speaks TLS with, and what it speaks over TLS.
+    func context(
+        names: [String] = [], addresses: [[UInt8]] = [[127, 0, 0, 1]], protocols: [String] = []
+    ) throws -> NIOSSLContext {
         let key = P256.Signing.PrivateKey()
         let alternatives =
             names.map { GeneralName.dnsName($0) }
@@ -35,10 +37,11 @@ struct TestAuthority {
                 Critical(BasicConstraints.notCertificateAuthority)
                 SubjectAlternativeNames(alternatives)
             })
-        return try NIOSSLContext(
-            configuration: .makeServerConfiguration(
-                certificateChain: [.certificate(try NIOSSLCertificate(bytes: Array(certificate.utf8), format: .pem))],
-                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(key.pemRepresentation.utf8), format: .pem))))
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: [.certificate(try NIOSSLCertificate(bytes: Array(certificate.utf8), format: .pem))],
+            privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(key.pemRepresentation.utf8), format: .pem)))
+        configuration.applicationProtocols = protocols
+        return try NIOSSLContext(configuration: configuration)
     }
 
     private func certificate(

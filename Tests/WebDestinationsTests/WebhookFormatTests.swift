@@ -60,10 +60,11 @@ struct WebhookFormatTests {
 
     private static func destination(
         _ url: String, _ fixture: Fixture, _ format: WebhookFormat, clock: SyncClock = .system,
-        secret: String = "secret"
+        secret: String = "secret", authorities: String? = nil
     ) throws -> WebhookDestination {
         WebhookDestination(
-            name: "study", server: try WebServer(url: url, permitsExposed: true, allowsQuery: true),
+            name: "study",
+            server: try WebServer(url: url, authorities: authorities, permitsExposed: true, allowsQuery: true),
             secret: format.hasStandardSecret
                 ? try WebhookSecret(webhookSecret) : try WebhookSecret(words: secret, atMost: 2),
             format: format, store: fixture.store,
@@ -455,6 +456,23 @@ struct WebhookFormatTests {
             try await fixture.read(3, isCorrected: true)
             #expect(await worker.syncOnce().delivered == 3)
             #expect(try await fixture.store.leftBehind(at: place) == 0)
+        }
+    }
+
+    @Test("an event counts as left behind, too, if the receiver's proxy has reset its stream of HTTP/2")
+    func resetStream() async throws {
+        try await Fixture.with(user: Self.rookUser) { fixture in
+            let authority = try TestAuthority(in: fixture.folder)
+            try await ResettingServer.with(tls: try authority.context(protocols: ["h2"])) { server in
+                let worker = fixture.worker(
+                    try Self.destination(server.baseURL + "/hook", fixture, .rook, authorities: authority.path),
+                    clock: .system)
+                try await fixture.read(2)
+                let failure = await worker.syncOnce().failure
+                #expect(failure?.code == "no_connection" && server.requests == 1, "\(failure?.description ?? "")")
+                try await fixture.read(2, isFailed: true)
+                #expect(try await fixture.store.leftBehind(at: worker.place()) == 1)
+            }
         }
     }
 

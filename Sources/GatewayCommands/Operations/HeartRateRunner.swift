@@ -3,7 +3,7 @@ import HealthFigures
 import HealthReadings
 import ReadingStore
 
-/// The arguments of `heart-rate`; instants are still text, because a date means the user's zone, which the store knows.
+/// The arguments of `heart-rate`; instants are still text, because a date means the person's zone, which the store knows.
 public struct HeartRateOperation: Codable, Sendable, Hashable {
     /// RFC 3339 or a date, inclusive; nil: a day before the end.
     public var from: String?
@@ -42,7 +42,7 @@ struct HeartRateRunner {
 
     func run(_ operation: HeartRateOperation) async throws {
         let person = try await gateway.store.personOrCurrent(named: operation.person)
-        let range = try await range(operation)
+        let range = try range(operation, of: person)
         // One device at a time is one time line.
         var figures: [DeviceDescription: HeartRateFigures] = [:]
         let length = Int64(max(operation.interval, operation.window))
@@ -64,9 +64,8 @@ struct HeartRateRunner {
         }
     }
 
-    private func range(_ operation: HeartRateOperation) async throws -> ClosedRange<Instant> {
-        let user = try await gateway.store.currentUser()
-        guard let zone = ZoneRules.named(user.timeZone) else { throw StoreError.unknownTimeZone(user.timeZone) }
+    private func range(_ operation: HeartRateOperation, of person: StoreUser) throws -> ClosedRange<Instant> {
+        guard let zone = ZoneRules.named(person.timeZone) else { throw StoreError.unknownTimeZone(person.timeZone) }
         let to =
             try operation.to.map { try InstantArgument.instant($0, "--to", end: .end, zone: zone) } ?? .systemClock
         let from =

@@ -2,7 +2,7 @@ import GatewaySettings
 import HealthReadings
 import ReadingStore
 
-/// Reads instants as commands take them: RFC 3339, or a date in the user's zone.
+/// Reads instants as commands take them: RFC 3339, or a date in a person's zone.
 package enum InstantArgument {
     /// Which end of a day a bare date means.
     package enum End { case start, end }

@@ -34,10 +34,7 @@ struct LibreViewTable {
             [], [:]
         )
         for reading in readings {
-            guard reading.excluded == nil, let time = reading.time.instant,
-                case .glucose(let glucose) = reading.record.value, let quantity = glucose.concentration,
-                quantity.number.number != nil
-            else { continue }
+            guard let (time, quantity) = Self.glucose(of: reading) else { continue }
             values.append((time, reading, quantity))
             units[quantity.unit, default: 0] += 1
         }
@@ -74,6 +71,17 @@ struct LibreViewTable {
             cells[13] = SafeCSV.text(reading.record.entry?.note ?? "")
             lines.append(cells.joined(separator: ","))
         }
+    }
+
+    /// Whether the table has a place for a reading: for a glucose with a number and a time that is not excluded.
+    static func hasPlace(_ reading: Reading) -> Bool { glucose(of: reading) != nil }
+
+    private static func glucose(of reading: Reading) -> (time: Instant, quantity: Quantity)? {
+        guard reading.excluded == nil, let time = reading.time.instant,
+            case .glucose(let glucose) = reading.record.value, let quantity = glucose.concentration,
+            quantity.number.number != nil
+        else { return nil }
+        return (time, quantity)
     }
 
     /// `20-11-2026 13:30`.

@@ -52,7 +52,7 @@ struct QueryDocuments {
         let people = try await People(gateway)
         return switch format {
         case .fhir: bundle(people)
-        case .libreview: libreView(people)
+        case .libreview: try libreView(people)
         case .openMHealth:
             array(format) { reading, tally throws(FormatOmission) in
                 let written = try OpenMHealth.dataPoints(of: reading, in: people.context(of: reading))
@@ -70,9 +70,16 @@ struct QueryDocuments {
         }
     }
 
-    private func libreView(_ people: People) -> Written {
+    private func libreView(_ people: People) throws(Problem) -> Written {
+        // The table names one person, and nothing in it tells two apart.
+        let owners = Set(page.readings.lazy.filter(LibreViewTable.hasPlace).map { $0.person ?? "" })
+        guard owners.count <= 1 else {
+            throw Problem(
+                "usage", .usage, "a table of LibreView's is one person's, and these readings are of \(owners.count)",
+                hint: "say whose with --person")
+        }
         let table = LibreViewTable(
-            page.readings, person: page.readings.lazy.compactMap(\.person).first ?? "", now: .systemClock,
+            page.readings, person: owners.first ?? "", now: .systemClock,
             zone: { reading in reading.time.instant.map { people.zones(of: reading).zone(at: $0) } },
             model: { [catalogue = gateway.catalogue] device in
                 device.model.flatMap { catalogue[$0] }.map { "\($0.brand) \($0.name)" } ?? device.name ?? device.model

@@ -17,8 +17,8 @@ struct QueryRunner {
     let output: any OperationOutput
 
     func run(_ operation: QueryOperation) async throws {
-        let user = try await gateway.store.currentUser()
-        guard let zone = ZoneRules.named(user.timeZone) else { throw StoreError.unknownTimeZone(user.timeZone) }
+        let person = try await gateway.store.personOrCurrent(named: operation.person)
+        guard let zone = ZoneRules.named(person.timeZone) else { throw StoreError.unknownTimeZone(person.timeZone) }
         var query = ReadingQuery(limit: operation.limit, cursor: operation.cursor, latest: operation.latest)
         if !operation.types.isEmpty { query.kinds = try Set(operation.types.map(ReadingKind.argument)) }
         query.from = try operation.from.map { try InstantArgument.instant($0, "--from", end: .start, zone: zone) }
@@ -29,9 +29,7 @@ struct QueryRunner {
             }
             query.offset = offset
         }
-        if let person = operation.person {
-            query.user = try await gateway.store.person(named: person).key
-        }
+        if operation.person != nil { query.user = person.key }
         let page = try await gateway.store.query(query)
         switch operation.format {
         case .json: try await output.data(page.document.text)

@@ -35,6 +35,7 @@ public enum RecordingEvent: Sendable, Hashable {
 /// A block ends after a minute. Until then it is written every quarter of a minute as far as it has come, so that a program
 /// that is killed loses no more than that. A device that sends its heart rate and its saturation, each by its own
 /// characteristic, has a block of each at a time; the pulse beside a saturation is then the same heart rate, and not kept twice.
+/// It is kept while the heart rates are none, as of a strap that nobody wears.
 struct Recorder {
     /// How long a block may last.
     static let blockSeconds: Int64 = 60
@@ -59,6 +60,8 @@ struct Recorder {
         var kept: [FrameFormat: Frame] = [:]
         /// Formats of which no more is taken: consent was withdrawn, or the device sends the same by another characteristic.
         var closed: Set<FrameFormat> = []
+        /// Whether one of its heart rates is a person's.
+        var hasRate = false
 
         var formats: [FrameFormat] {
             content.characteristic == PulseOximeterContinuous.assignedNumber
@@ -129,13 +132,14 @@ struct Recorder {
         var open = blocks.removeValue(forKey: characteristic) ?? newBlock(of: characteristic, at: instant)
         open.content.add(octets, atMilliseconds: Int((instant.microseconds - open.begin.microseconds) / 1000))
         open.lastAt = max(open.lastAt, instant)
-        blocks[characteristic] = open
-        if characteristic == HeartRateMeasurement.assignedNumber {
-            blocks[PulseOximeterContinuous.assignedNumber]?.leaveRate()
+        let measurement =
+            characteristic == HeartRateMeasurement.assignedNumber ? (try? HeartRateMeasurement(decoding: octets)) : nil
+        if let measurement, measurement.hasContact != false, measurement.record.exclusion == nil {
+            open.hasRate = true
         }
-        if characteristic == HeartRateMeasurement.assignedNumber,
-            let measurement = try? HeartRateMeasurement(decoding: octets)
-        {
+        blocks[characteristic] = open
+        if open.hasRate { blocks[PulseOximeterContinuous.assignedNumber]?.leaveRate() }
+        if let measurement {
             for (begin, whole) in window.add(
                 measurement.intervals, at: instant, hasContact: measurement.hasContact, lateBy: Self.latestBeat)
             {
@@ -159,7 +163,7 @@ struct Recorder {
             content: RecordedBlock(characteristic: characteristic), begin: instant, ordinal: nextOrdinal,
             lastAt: instant, keptAt: instant)
         nextOrdinal += 1
-        if blocks[HeartRateMeasurement.assignedNumber] != nil { block.leaveRate() }
+        if blocks[HeartRateMeasurement.assignedNumber]?.hasRate == true { block.leaveRate() }
         return block
     }
 

@@ -46,7 +46,7 @@ struct HeartRate: AsyncParsableCommand {
         commandName: "heart-rate", abstract: "Print heart rates and their variability from what was recorded.",
         discussion: """
             Both are computed from the recorded samples, by intervals and windows of your choice. Instants are RFC 3339, or a date in the \
-            user's zone; without --from the last day is printed, and 31 days at most.
+            person's zone; without --from the last day is printed, and 31 days at most.
             """)
 
     @Option(help: ArgumentHelp("The earliest time.", valueName: "instant")) var from: String?

@@ -6,7 +6,7 @@ struct Query: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "query", abstract: "Print stored readings, newest first.",
         discussion: """
-            Instants are RFC 3339, or a date in the user's zone; both ends are included.
+            Instants are RFC 3339, or a date in the zone of --person or else the current user; both ends are included.
 
             fhir is a Bundle, open_mhealth an array of data points, terra an array with a body event for each day, and rook an array of \
             event documents. libreview is a table of glucose as LibreView exports it. What these formats cannot express is counted on standard error.

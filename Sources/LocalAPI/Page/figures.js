@@ -59,7 +59,7 @@ const Figures = (() => {
   async function send(out, reason) {
     for (const each of dialog.querySelectorAll("button")) each.disabled = true;
     try {
-      await call("/api/v1/readings/figures", {method: "POST",
+      await call(place("/api/v1/readings/figures"), {method: "POST",
         body: {ids, left_out: out, ...(reason ? {reason} : {}), ...(out && !isWarned ? {expected: "counted"} : {})}});
       set(out, true);
       Reports.now();
@@ -78,7 +78,7 @@ const Figures = (() => {
     $("figure-include").hidden = false;
     $("figure-include").textContent = t("figure_include");
     let theirs = null;
-    try { theirs = (await (await call("/api/v1/readings/" + ids[0])).json()).left_out; } catch { /* only that there is one */ }
+    try { theirs = (await (await call(place("/api/v1/readings/" + ids[0]))).json()).left_out; } catch { /* only that there is one */ }
     const none = t("figure_no_reason");
     $("figure-state").textContent = t("figure_meanwhile", {by: theirs ? speaker(theirs.by) : "–", theirs: theirs?.reason ?? none, yours: reason || none});
     Reports.now();

@@ -53,7 +53,7 @@ function t(name, places = {}) {
 // A name of the API in words.
 const words = name => catalogue["code_" + name] ?? name.replaceAll("_", " ");
 // Digits as a device sent them, with the language's decimal mark.
-const digits = text => text.replace(".", decimalMark);
+const digits = text => text.replaceAll(".", decimalMark);
 
 // A sentence with elements in it: {0}, {1} … are their places.
 const withElements = (text, elements) => text.split(/(\{\d\})/).map(part => /^\{\d\}$/.test(part) ? elements[Number(part[1])] : part);

@@ -29,7 +29,9 @@ const Measure = (() => {
       began = Date.now();
       waiting = setTimeout(() => { $("measure-hint").textContent = t("measure_hint"); }, patience * 1000);
     }
+    const isHeld = document.activeElement === $("measure-skip");
     $("measure-clock").hidden = $("measure-skip").hidden = !waits;
+    if (isHeld && !waits) $("measure-stop").focus();
     $("measure-settings").hidden = $("measure-start").hidden = step !== null;
     $("measure-stop").textContent = t(step === null || step === "done" ? "close" : "measure_stop");
     sayStep();
@@ -45,16 +47,25 @@ const Measure = (() => {
     go(null);
   }
 
+  // What is new is read out; what stays is not read again.
   function list() {
-    $("measure-readings").replaceChildren(...counted.map(r => item(t("measure_reading", {time: readingTime(r), value: value(r)}))),
+    const line = (r, text) => Object.assign(item(text), {id: "measured-" + r.id});
+    redraw($("measure-readings"), [...counted.map(r => line(r, t("measure_reading", {time: readingTime(r), value: value(r)}))),
       ...asked.map(({reading: r, why}) => {
-        const li = item(t(why, {time: readingTime(r), value: value(r)}) + " "), button = document.createElement("button");
+        const li = line(r, t(why, {time: readingTime(r), value: value(r), reason: r.excluded && words(r.excluded)}) + " ");
+        if (why === "measure_unused") return li;
+        const button = document.createElement("button");
         button.textContent = t("measure_count");
-        button.addEventListener("click", () => { asked = asked.filter(each => each.reading.id !== r.id); count(r); });
+        button.addEventListener("click", () => {
+          forget(r.id);
+          count(r);
+          ($("measure-skip").hidden ? $("measure-stop") : $("measure-skip")).focus();
+        });
         li.append(button);
         return li;
-      }));
+      })]);
   }
+  function forget(id) { asked = asked.filter(each => each.reading.id !== id); }
 
   function count(r) {
     counted.push(r);
@@ -68,27 +79,37 @@ const Measure = (() => {
   function drop(id) {
     const before = counted.length;
     counted = counted.filter(each => each.id !== id);
-    asked = asked.filter(each => each.reading.id !== id);
+    forget(id);
     list();
     if (counted.length === before) return;
     if (step === "done" && counted.length < wanted) go("cuff"); else sayStep();
   }
 
+  // Whether its time is that of the cuff's turn. Some cuffs know no seconds.
+  function isOfNow(r) {
+    const time = Date.parse(r.time), first = time % 60000 === 0 ? Math.floor(began / 60000) * 60000 : began - 2000;
+    return time >= first && time <= Date.now() + 90000;
+  }
   // Why a reading does not count by itself; null: it does.
   function doubt(r) {
     if (!r.device.address || r.entry) return "measure_typed";
     if (step !== "cuff") return "measure_early";
-    const time = r.time ? Date.parse(r.time) : null;
-    // Some cuffs know no seconds.
-    const first = time !== null && time % 60000 === 0 ? Math.floor(began / 60000) * 60000 : began - 2000;
-    return time !== null && time >= first && time <= Date.now() + 90000 ? null : "measure_other";
+    return r.time && isOfNow(r) ? null : "measure_other";
   }
+  // Whether a cuff has sent what can be no reading when one is waited for: its person has to know why none counts.
+  const isUnused = r => step === "cuff" && r.device.address && !r.entry && (!r.time || isOfNow(r))
+    && r.excluded && !["intermediate", "superseded", "withdrawn"].includes(r.excluded);
 
   function notice(r) {
     if (step === null || r.kind !== "blood_pressure") return;
-    if (r.excluded || r.left_out) return drop(r.id);
-    const whose = chosen ?? person;
-    if (step === "done" || (whose !== null && (r.person ?? "") !== whose) || counted.some(each => each.id === r.id) || asked.some(each => each.reading.id === r.id)) return;
+    const whose = chosen ?? person, isTheirs = whose === null || (r.person ?? "") === whose;
+    if (!isTheirs || r.excluded || r.left_out) {
+      drop(r.id);
+      if (isTheirs && isUnused(r)) { asked.push({reading: r, why: "measure_unused"}); list(); }
+      return;
+    }
+    if (asked.some(each => each.reading.id === r.id && each.why === "measure_unused")) { forget(r.id); list(); }
+    if (step === "done" || counted.some(each => each.id === r.id) || asked.some(each => each.reading.id === r.id)) return;
     const why = doubt(r);
     if (!why) return count(r);
     asked.push({reading: r, why});

@@ -99,12 +99,26 @@ function cell(row, text, name, label) {
 }
 function readingRow(r) {
   const row = document.createElement("tr");
+  row.tabIndex = -1;
   cell(row, readingTime(r));
   cell(row, value(r), "value");
   cell(row, [modelName(r.device.model), r.device.address].filter(Boolean).join(" "), "quiet free", t("device"));
   cell(row, [r.status.includes("questionable") && t("questionable"), r.entry?.note, r.left_out && (r.left_out.reason ? t("left_out_because", {reason: r.left_out.reason}) : t("left_out"))].filter(Boolean).join("; "), "free", t("note"));
   cell(row, outcome(r), isHeldUp(r) ? "quiet free" : "delivered free", t("delivery"));
   return row;
+}
+
+// Draws what an element holds anew. What has not changed stays where it is, with the focus and a screen reader's place.
+function redraw(parent, children) {
+  let at = parent.firstElementChild;
+  const left = [...parent.children];
+  for (const child of children) {
+    const place = left.findIndex(each => each.isEqualNode(child));
+    if (place < 0) { parent.insertBefore(child, at); continue; }
+    for (const gone of left.splice(0, place)) gone.remove();
+    at = left.shift().nextElementSibling;
+  }
+  for (const gone of left) gone.remove();
 }
 
 let listAsked = 0;
@@ -119,7 +133,7 @@ async function refreshReadings() {
   }
   // The answer to a later question is newer, and may be longer.
   if (mine !== listAsked) return;
-  $("readings").replaceChildren(...page.readings.map(readingRow));
+  redraw($("readings"), page.readings.map(readingRow));
   $("none").hidden = page.readings.length > 0;
   $("older").hidden = !page.more || rowsShown >= pageSize;
 }
@@ -127,8 +141,7 @@ $("older").addEventListener("click", async () => {
   const first = $("readings").rows.length;
   rowsShown += shown;
   try { await refreshReadings(); } catch (error) { return failed(error); }
-  const row = $("readings").rows[first];
-  if (row) { row.tabIndex = -1; row.focus(); }
+  $("readings").rows[first]?.focus();
 });
 
 function card(title, big, unit, below, warn, more) {
@@ -179,9 +192,11 @@ async function refreshGlance() {
   if (last) cards.push(newest(t("last_pressure"), last));
   const waiting = sync.destinations.flatMap(d => d.waiting.map(w => ({...w, destination: d.name})));
   const refused = sync.destinations.filter(d => d.refused.length);
-  const held = gateway.waiting ? waiting.filter(w => w.held).map(w => words(w.held)) : [];
+  // Whose readings are held is not told: of one person's the reason is known if all that waits in the household has the same.
+  const reasons = new Set(gateway.waiting ? waiting.map(w => w.held) : []);
+  const held = chosen === null || reasons.size === 1 ? [...reasons].filter(each => each).map(words) : [];
   cards.push(card(t("waiting"), String(gateway.waiting), t("readings_unit", {n: gateway.waiting}),
-    !gateway.delivers ? t("no_key") : held.length ? [...new Set(held)].join(", ")
+    !gateway.delivers ? t("no_key") : held.length ? held.join(", ")
       : gateway.last_delivery ? t("last_delivered", {ago: ago(gateway.last_delivery)}) : t("nothing_delivered"), held.length > 0 && gateway.delivers));
   const failing = devices.devices.filter(d => d.last_contact?.error).length;
   const weak = devices.devices.filter(d => d.battery_percent !== null && d.battery_percent <= 15).length;
@@ -444,7 +459,10 @@ function isNewDay() {
 // Ages grow without an event, and at the person's midnight every period is another.
 function passTime() {
   if ($("content").hidden || document.hidden || isGone || choosing) return;
-  if (isNewDay()) { Reports.now(); refreshSoon(); } else if (!viewer) refreshGlance().catch(failed);
+  if (isNewDay()) { Reports.now(); refreshSoon(); return; }
+  if (viewer) return;
+  // The events of one person's session tell of no delivery.
+  Promise.all([refreshGlance(), ...(person === null ? [] : [refreshReadings()])]).catch(failed);
 }
 setInterval(passTime, 60000);
 document.addEventListener("visibilitychange", () => {

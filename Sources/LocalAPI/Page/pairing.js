@@ -42,7 +42,7 @@ const Pairing = (() => {
     try {
       const answer = await call("/api/v1/scan", {method: "POST", body: {seconds: 30}, signal: scanning.signal});
       await eachLine(answer, line => { if (line) offer(JSON.parse(line)); });
-      if (found.size === 0 && $("pair-state").textContent === t("pair_looking")) tell(t("pair_none"));
+      if ($("pair-state").textContent === t("pair_looking")) tell(found.size === 0 ? t("pair_none") : "");
     } catch (error) {
       if (error.name !== "AbortError") tell(error.message);
     }

@@ -85,6 +85,24 @@ struct PageTests {
         try await bench.stop()
     }
 
+    @Test("what one person denies keeps another's readings from no open page, and from no figure's dialog")
+    func denied() async throws {
+        let bench = try await APIBench(
+            tls: false, captures: ["two-meters"], settings: ["user.client_user_id": "anna"])
+        let store = bench.gateway.store
+        try await store.setPeople(
+            ["anna", "ben"].map { StorePerson(clientUserID: $0, timeZone: "Europe/Berlin", shares: []) })
+        let ben = try #require(try await store.user("ben"))
+        try await store.setConsent(.bloodPressure, granted: false, of: ben.key)
+        let ready = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: ready) }
+        async let seen: Void = browse("denied", bench.address + "/", ready.path)
+        #expect(await eventually { FileManager.default.fileExists(atPath: ready.path) })
+        _ = try await CaptureReplay([APIBench.fixture("cuff-three")]).run(with: bench.gateway.reader())
+        try await seen
+        try await bench.stop()
+    }
+
     @Test("a current user without a name is shown alone, too")
     func unnamed() async throws {
         let bench = try await APIBench(tls: false, captures: ["two-meters"])

@@ -288,4 +288,26 @@ import Testing
         #expect(!events.contains("his"))
         try await house.stop()
     }
+
+    @Test(
+        "what one person denies keeps another's readings from no stream of the household's, as they come and from the store"
+    )
+    func denial() async throws {
+        let house = try await Household(2)
+        let his = try await house.key(1)
+        try await house.api.gateway.store.setConsent(.bloodPressure, granted: false, of: his)
+        let all = try await house.token(.read, nil)
+        // His and nobody's come first: if one of them were sent, the stream would begin with it.
+        let live = try await house.api.events(token: all) {
+            for slot in [2, 3, 1] { _ = try await house.pressure(slot: slot) }
+        } until: {
+            $0.contains("event: reading")
+        }
+        let stored = try await house.api.events(token: all, last: "0") { $0.contains("event: reading") }
+        for text in [live, stored] {
+            #expect(text.contains("\"person\":\"\(house.people[0])\""), "\(text)")
+            #expect(text.components(separatedBy: "event: reading").count == 2, "\(text)")
+        }
+        try await house.stop()
+    }
 }
