@@ -9,6 +9,7 @@ destinations are new to the store and others are gone from it: that is no idle g
 """
 import contextlib
 import http.server
+import os
 import pathlib
 import shutil
 import subprocess
@@ -107,6 +108,8 @@ def main():
     minutes = int(sys.argv[4]) if len(sys.argv) > 4 else 60
     size = int(sys.argv[5]) if len(sys.argv) > 5 else 100_000
     store = filled(fill, folder, size)
+    # Pages of a program that was just linked count as the process's own dirty memory until they are on the disk.
+    os.sync()
     state = pathlib.Path(tempfile.mkdtemp(prefix="healthrelay-idle."))
     for name in ("readings.sqlite", "store.key"):
         shutil.copy(store / name, state / name)
