@@ -137,8 +137,8 @@ package actor GatewayClock {
     /// Has the times of what was received before the clock was put forward judged again, once somebody says that it is right as
     /// it is now.
     ///
-    /// That it runs steadily is not enough: a virtual machine that stood still, and nobody says that it is synchronised, was
-    /// right before.
+    /// It is not enough that it runs steadily. A virtual machine whose clock nobody synchronises looks the same behind a pause, and
+    /// was right before it.
     private func judgeTimes() async {
         guard let judged = record, let behind = judged.behind, boot != Machine.unknownBoot, await isSaidToBeRight(),
             await memory.judgeTimes(boot, Instant(seconds: judged.offset), Instant(seconds: behind))

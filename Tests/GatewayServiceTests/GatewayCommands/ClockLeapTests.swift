@@ -246,7 +246,7 @@ import Testing
         #expect(await clock.doubt() == nil)
         machine.pass(3 * Self.day)
         #expect(await clock.doubt() == nil)
-        #expect(machine.judged.isEmpty, "nobody says so: a virtual machine may have stood still")
+        #expect(machine.judged.isEmpty, "a pause of a virtual machine looks the same, and nobody vouches for the clock")
         // The store can't be written, and then the gateway is started again.
         machine.state.withLock { ($0.isSynchronized, $0.canJudge) = (true, false) }
         #expect(await clock.doubt() == nil)
