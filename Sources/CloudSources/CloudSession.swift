@@ -71,8 +71,7 @@ public actor CloudSession {
     private let limits: CloudLimits
     private let now: @Sendable () -> Instant
     private let sleep: @Sendable (Duration) async throws -> Void
-    /// Ends when whoever came last is done.
-    private var last: Task<Void, Never>?
+    private let turns = OneAtATime()
 
     /// Makes a session.
     ///
@@ -100,13 +99,10 @@ public actor CloudSession {
     public func state() throws -> CloudState { try accounts.state(of: vendor) }
 
     private func exclusively<Value>(_ body: () async throws -> Value) async throws -> Value {
-        let previous = last
-        let (turn, end) = AsyncStream<Void>.makeStream()
-        last = Task { for await _ in turn {} }
-        defer { end.finish() }
-        await previous?.value
-        try Task.checkCancellation()
-        return try await body()
+        try await turns.inTurn {
+            try Task.checkCancellation()
+            return try await body()
+        }
     }
 
     // MARK: Connecting

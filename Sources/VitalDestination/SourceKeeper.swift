@@ -70,8 +70,8 @@ public actor SourceKeeper {
     private var key: DestinationKey?
     /// The sources that their owners are just revoking, one for each that says so.
     private var revoking: [PersonsSource] = []
-    /// Ends when whoever came last is done.
-    private var last: Task<Void, Never>?
+    /// What asks the server and what an owner says.
+    private let turns = OneAtATime()
 
     /// - Parameters:
     ///   - store: keeps the people and their sources.
@@ -184,7 +184,7 @@ public actor SourceKeeper {
         if let hold = try await sessionHold(user) { return hold }
         if isBeingRevoked(provider, user) { return .revoked }
         if !fresh, let decision = believed(user)?.decisions[provider] { return decision }
-        let found: Decision = try await exclusively {
+        let found: Decision = try await turns.inTurn {
             let entry = fresh ? nil : believed(user)
             // Whoever had the turn before may have decided it.
             if let decision = entry?.decisions[provider] { return decision }
@@ -199,7 +199,7 @@ public actor SourceKeeper {
 
     /// Remembers that the server refuses posts of a source it lists as connected: they wait for the list's lifetime.
     func noteRefusal(of provider: String, for user: StoreUser, reason: String?) async throws -> Decision {
-        try await exclusively {
+        try await turns.inTurn {
             var source = try await stored(provider, user)
             // Revoked while the post was on its way.
             guard source.status != .revoked else { return Decision.revoked }
@@ -213,7 +213,7 @@ public actor SourceKeeper {
 
     /// The sources known of a person after asking the server.
     public func sources(of user: StoreUser) async throws -> [ConnectedSource] {
-        try await exclusively {
+        try await turns.inTurn {
             let listed = try await list(user)
             let providers = Set(listed.keys)
                 .union(try await store.sources(user: user.key, at: place()).map(\.provider))
@@ -228,7 +228,7 @@ public actor SourceKeeper {
 
     /// Connects a source because its owner says so, also one that was revoked.
     public func connect(_ provider: String, for user: StoreUser) async throws {
-        try await exclusively {
+        try await turns.inTurn {
             let userID = try await serverUserID(of: user)
             _ = try await store.markCreatedOnce(user: user.key, provider: provider, at: place())
             try await api.connectManualSource(provider, for: userID)
@@ -261,7 +261,7 @@ public actor SourceKeeper {
     ///
     /// - Returns: the source as it is now; nil where the server does not list it: then nothing has changed.
     public func confirm(_ provider: String, for user: StoreUser) async throws -> ConnectedSource? {
-        try await exclusively { try await confirmed(provider, for: user) }
+        try await turns.inTurn { try await confirmed(provider, for: user) }
     }
 
     private func confirmed(_ provider: String, for user: StoreUser) async throws -> ConnectedSource? {
@@ -288,7 +288,7 @@ public actor SourceKeeper {
             if let index = revoking.firstIndex(of: source) { revoking.remove(at: index) }
         }
         try await noteRevoked(provider, user)
-        try await exclusively {
+        try await turns.inTurn {
             try await Task { try await noteRevoked(provider, user) }.value
             try await api.deleteSource(provider, of: try await serverUserID(of: user))
             known[user.key]?.listed[provider] = nil
@@ -304,16 +304,6 @@ public actor SourceKeeper {
     }
 
     // MARK: Asking and deciding
-
-    /// Works once everybody who came before is done, also for somebody who has given up meanwhile.
-    private func exclusively<Value>(_ body: () async throws -> Value) async throws -> Value {
-        let previous = last
-        let (turn, end) = AsyncStream<Void>.makeStream()
-        last = Task { for await _ in turn {} }
-        defer { end.finish() }
-        await previous?.value
-        return try await body()
-    }
 
     private func isBeingRevoked(_ provider: String, _ user: StoreUser) -> Bool {
         revoking.contains(PersonsSource(user: user.key, provider: provider))
