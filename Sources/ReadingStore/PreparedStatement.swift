@@ -91,7 +91,24 @@ struct PreparedStatement {
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
+    /// What a value is stored as, in SQLite's order of values; numbers are ordered with each other.
+    enum ValueType: UInt8 {
+        case null, integer, real, text, blob
+    }
+
+    func type(_ column: Int32) -> ValueType {
+        switch sqlite3_column_type(handle, column) {
+        case SQLITE_INTEGER: .integer
+        case SQLITE_FLOAT: .real
+        case SQLITE_TEXT: .text
+        case SQLITE_BLOB: .blob
+        default: .null
+        }
+    }
+
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+    func real(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
 
     func optionalInt(_ column: Int32) -> Int64? {
         // One look at the row; the value is used before the statement goes on, in the connection's turn.

@@ -301,15 +301,18 @@ public final class ReadingStore: Sendable {
         }
     }
 
-    /// Has each connection give up the pages and compiled statements that it keeps, once what it does now has ended. What comes next is
-    /// read and compiled again.
+    /// Closes the connections that read, and has the one that writes give up the pages and compiled statements that it keeps, once what they
+    /// do now has ended. What comes next opens as many as it needs: mostly one.
     ///
     /// It doesn't wait for that: the connection that writes may be busy for minutes.
     ///
     /// - Parameter released: called, before the next transaction, when the connection that writes has given them up.
     public func releaseMemory(then released: @escaping @Sendable () -> Void = {}) {
-        pool.releaseMemoryEventually()
-        pool.asyncWriteWithoutTransaction { _ in released() }
+        pool.invalidateReadOnlyConnections()
+        pool.asyncWriteWithoutTransaction { db in
+            db.releaseMemory()
+            released()
+        }
     }
 
     // MARK: Transactions

@@ -4,7 +4,7 @@ public struct StoreProgress: Sendable, Hashable {
     public enum Step: String, Sendable, Hashable, CaseIterable {
         /// Tables of an earlier version are made those of this one. How much there is to do is an estimate.
         case migrating
-        /// SQLite checks its file.
+        /// The pages of the file and its indexes are checked.
         case checkingFile = "checking_file"
         /// Places in the outbox are checked.
         case checkingQueue = "checking_queue"

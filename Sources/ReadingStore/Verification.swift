@@ -6,7 +6,7 @@ import Synchronization
 public struct VerificationFinding: Sendable, Hashable {
     /// What is wrong.
     public enum Problem: String, Sendable, Hashable {
-        /// SQLite's own integrity check.
+        /// SQLite's own check of its pages, or that of its indexes.
         case database = "database_damaged"
         /// A row names another that is not there.
         case reference = "reference_missing"
@@ -36,7 +36,7 @@ public struct VerificationFinding: Sendable, Hashable {
 
     /// What is wrong.
     public var problem: Problem
-    /// With what: a reading's id (or its row's number, where that is unreadable), a frame's number, SQLite's words.
+    /// With what: a reading's id (or its row's number, where that is unreadable), a frame's number, or words about the file.
     public var subject: String
 }
 
@@ -61,12 +61,7 @@ extension ReadingStore {
         return try await withThrowingTaskGroup(of: Checked.self) { group in
             defer { group.cancelAll() }
             group.addTask {
-                // Rows that break a CHECK constraint are none of it, on a connection that only reads: they are told as rows.
-                .file(
-                    try await walk.read { db in
-                        try String.fetchAll(db, sql: "PRAGMA integrity_check(100)").filter { $0 != "ok" }
-                            .map { VerificationFinding(problem: .database, subject: $0) }
-                    })
+                .file(try await Self.fileFindings(walk).map { VerificationFinding(problem: .database, subject: $0) })
             }
             group.addTask {
                 do { return .rows(.success(try await self.rowFindings(walk))) } catch { return .rows(.failure(error)) }
@@ -97,10 +92,28 @@ extension ReadingStore {
 
     /// What was checked side by side.
     private enum Checked: Sendable {
-        /// SQLite's own check.
+        /// The file's pages and indexes.
         case file([VerificationFinding])
         /// What the rows say, or why they could not be read.
         case rows(Result<[VerificationFinding], any Error>)
+    }
+
+    /// What is wrong with the file: with its pages, or with an index.
+    private static func fileFindings(_ walk: Walk) async throws -> [String] {
+        // Rows that break a CHECK constraint are none of it, on a connection that only reads: they are told as rows.
+        let damages = try await walk.read { db in
+            try String.fetchAll(db, sql: "PRAGMA quick_check(100)").filter { $0 != "ok" }
+        }
+        guard damages.isEmpty else { return damages }
+        let tables = try await walk.read(IndexCheck.tables)
+        return try await withThrowingTaskGroup(of: [String].self) { group in
+            for table in tables {
+                group.addTask { try await walk.read { db in try IndexCheck.findings(db, table: table) } }
+            }
+            var findings: [String] = []
+            for try await found in group { findings += found }
+            return findings.sorted()
+        }
     }
 
     private func rowFindings(_ walk: Walk) async throws -> [VerificationFinding] {

@@ -81,11 +81,11 @@ struct DamagedRowTests {
         var told = 0
         for _ in 0..<12 {
             var octets = sound
-            // Heads of pages and their cells' places, or one page instead of another: trees that go wrong or in circles.
+            // Heads of pages and their cells' places, what is in cells, or one page instead of another: trees that go wrong or in circles.
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 let page = Int.random(in: 1..<octets.count / pageSize, using: &random) * pageSize
-                if Bool.random(using: &random) {
-                    octets[page + Int.random(in: 0..<64, using: &random)] = .random(in: 0...255, using: &random)
+                if let place = [64, pageSize, nil].randomElement(using: &random), let place {
+                    octets[page + Int.random(in: 0..<place, using: &random)] = .random(in: 0...255, using: &random)
                 } else {
                     let other = Int.random(in: 1..<octets.count / pageSize, using: &random) * pageSize
                     octets.replaceSubrange(page..<page + pageSize, with: sound[other..<other + pageSize])

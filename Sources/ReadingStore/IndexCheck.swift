@@ -1,0 +1,278 @@
+import Foundation
+import GRDB
+
+/// Checks that the indexes of a table have what the table has, as `PRAGMA integrity_check` does.
+///
+/// SQLite looks each row up in each index, at random places: with ten million readings most of them have to come from the disk. Here table and
+/// indexes are each read from end to end, and sums over their entries compared. An entry that is missing, left over, another's or elsewhere
+/// than its order says is found; which one it is isn't told.
+struct IndexCheck {
+    /// The names of the tables that have indexes.
+    static func tables(_ db: Database) throws -> [String] {
+        try String.fetchAll(
+            db, sql: "SELECT DISTINCT tbl_name FROM sqlite_schema WHERE type = 'index' ORDER BY tbl_name")
+    }
+
+    /// - Parameter table: its pages were found sound by `PRAGMA quick_check`.
+    /// - Returns: what is wrong, in words like SQLite's.
+    static func findings(_ db: Database, table: String) throws -> [String] {
+        do {
+            guard let check = try IndexCheck(db, table) else {
+                return try String.fetchAll(db, sql: "PRAGMA integrity_check(\(table.quotedDatabaseIdentifier))")
+                    .filter { $0 != "ok" }
+            }
+            return try check.findings(db)
+        } catch let error as DatabaseError where error.resultCode.primaryResultCode == .SQLITE_CORRUPT {
+            return ["\(error.message ?? "malformed") in the indexes of \(table)"]
+        }
+    }
+
+    private let table: String
+    /// The table itself, where no index stands for it.
+    private let rows: String
+    private let indexes: [Index]
+
+    /// - Returns: nil if an index has what these sums don't cover: expressions, other collations, descending order.
+    init?(_ db: Database, _ table: String) throws {
+        let hasNoRowNumbers = try Bool.fetchOne(
+            db, sql: "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", arguments: [table])
+        var rows = "\(table.quotedDatabaseIdentifier) NOT INDEXED"
+        var indexes: [Index] = []
+        for row in try Row.fetchAll(
+            db, sql: "SELECT name, origin, partial, \"unique\" FROM pragma_index_list(?)", arguments: [table])
+        {
+            let (name, origin): (String, String) = (try row.value(0), try row.value(1))
+            if hasNoRowNumbers == true, origin == "pk" {
+                // This index is the table, of which NOT INDEXED may take another.
+                rows = "\(table.quotedDatabaseIdentifier) INDEXED BY \(name.quotedDatabaseIdentifier)"
+                continue
+            }
+            let (isPartial, isUnique): (Bool, Bool) = (try row.value(2), try row.value(3))
+            guard let index = try Index(db, name, isPartial: isPartial, isUnique: isUnique) else { return nil }
+            indexes.append(index)
+        }
+        (self.table, self.rows, self.indexes) = (table, rows, indexes)
+    }
+
+    private func findings(_ db: Database) throws -> [String] {
+        guard !indexes.isEmpty else { return [] }
+        let expected = try tableSums(db)
+        var findings: [String] = []
+        for (index, expected) in zip(indexes, expected) {
+            let found = try index.sum(db, of: table)
+            if found.sum.entries != expected.entries {
+                findings.append("wrong # of entries in index \(index.name)")
+            } else if found.sum != expected {
+                findings.append("entries in index \(index.name) are not those of its table")
+            }
+            if found.isOutOfOrder { findings.append("entries out of order in index \(index.name)") }
+            if found.isRepeated { findings.append("non-unique entry in index \(index.name)") }
+        }
+        return findings
+    }
+
+    /// What the rows of the table add up to, for each index.
+    private func tableSums(_ db: Database) throws -> [EntrySum] {
+        var columns: [String] = []
+        var places: [[Int32]] = []
+        var conditions: [Int32?] = []
+        func place(_ column: String) -> Int32 {
+            if let known = columns.firstIndex(of: column) { return Int32(known) }
+            columns.append(column)
+            return Int32(columns.count - 1)
+        }
+        for index in indexes {
+            places.append(index.columns.map(place))
+            conditions.append(index.condition.map { place("(\($0)) IS TRUE") })
+        }
+        let select = try PreparedStatement(
+            db, "SELECT \(columns.joined(separator: ", ")) FROM \(rows)", isKept: false)
+        defer { select.reset() }
+        var sums = indexes.map { _ in EntrySum() }
+        var values = columns.map { _ in UInt64(0) }
+        while try select.next() {
+            for column in values.indices { values[column] = select.digest(Int32(column)) }
+            for index in sums.indices {
+                if let condition = conditions[index], select.int(condition) == 0 { continue }
+                var entry = EntryDigest()
+                for place in places[index] { entry.add(values[Int(place)]) }
+                sums[index].add(entry)
+            }
+        }
+        return sums
+    }
+
+    /// An index of the table.
+    private struct Index {
+        let name: String
+        /// What an entry has, in its order: what is indexed, and the row's number or primary key.
+        let columns: [String]
+        /// How many of the columns are indexed.
+        let keys: Int
+        let isUnique: Bool
+        /// Which rows it has; nil: all.
+        let condition: String?
+
+        init?(_ db: Database, _ name: String, isPartial: Bool, isUnique: Bool) throws {
+            var columns: [String] = []
+            var keys = 0
+            for row in try Row.fetchAll(
+                db, sql: "SELECT cid, name, \"desc\", coll, key FROM pragma_index_xinfo(?) ORDER BY seqno",
+                arguments: [name])
+            {
+                let (column, isDescending, isKey): (Int, Bool, Bool) = (
+                    try row.value(0), try row.value(2), try row.value(4)
+                )
+                let collation: String = try row.value(3)
+                guard column >= -1, !isDescending, collation == "BINARY" else { return nil }
+                let named: String? = try row.value(1)
+                columns.append(named?.quotedDatabaseIdentifier ?? "rowid")
+                if isKey { keys += 1 }
+            }
+            var condition: String?
+            if isPartial {
+                let made = try String.fetchOne(
+                    db, sql: "SELECT sql FROM sqlite_schema WHERE name = ?", arguments: [name])
+                guard let made, let word = made.range(of: ") WHERE ") else { return nil }
+                condition = String(made[word.upperBound...])
+            }
+            (self.name, self.columns, self.keys) = (name, columns, keys)
+            (self.isUnique, self.condition) = (isUnique, condition)
+        }
+
+        /// Reads it from end to end.
+        ///
+        /// SQLite takes all columns from the index, and for the condition that the index has it looks at no row. Only an entry that is null in
+        /// an index of what isn't null is passed over.
+        func sum(_ db: Database, of table: String) throws -> (sum: EntrySum, isOutOfOrder: Bool, isRepeated: Bool) {
+            let select = try PreparedStatement(
+                db,
+                """
+                SELECT \(columns.joined(separator: ", ")) FROM \(table.quotedDatabaseIdentifier)
+                INDEXED BY \(name.quotedDatabaseIdentifier) \(condition.map { "WHERE \($0)" } ?? "")
+                ORDER BY \(columns.joined(separator: ", "))
+                """, isKept: false)
+            defer { select.reset() }
+            var sum = EntrySum()
+            var (isOutOfOrder, isRepeated) = (false, false)
+            var former = columns.map { _ in StoredValue() }
+            while try select.next() {
+                var entry = EntryDigest()
+                var differs: (column: Int, isAfter: Bool)?
+                var hasNull = false
+                for column in former.indices {
+                    let order = former[column].replace(by: select, Int32(column))
+                    if differs == nil, order != .same { differs = (column, order == .after) }
+                    if column < keys, former[column].isNull { hasNull = true }
+                    entry.add(select.digest(Int32(column)))
+                }
+                if sum.entries > 0 {
+                    if differs?.isAfter != true { isOutOfOrder = true }
+                    if isUnique, !hasNull, differs.map({ $0.column >= keys }) ?? true { isRepeated = true }
+                }
+                sum.add(entry)
+            }
+            return (sum, isOutOfOrder, isRepeated)
+        }
+    }
+}
+
+/// What entries add up to, in any order.
+private struct EntrySum: Equatable {
+    private(set) var entries = 0
+    private var sum: UInt64 = 0
+
+    mutating func add(_ entry: EntryDigest) {
+        entries += 1
+        sum &+= entry.value
+    }
+}
+
+/// A digest of an entry's values. It finds damage, and nobody who means to deceive: seals are for that.
+private struct EntryDigest {
+    private(set) var value: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+    mutating func add(_ word: UInt64) {
+        let product = (value ^ word).multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)
+        value = (product.high ^ product.low) &+ 0x9E37_79B9_7F4A_7C15
+    }
+}
+
+/// A column's value, kept to compare the next one with it.
+private struct StoredValue {
+    enum Order { case before, same, after }
+
+    private var type: PreparedStatement.ValueType = .null
+    private var int: Int64 = 0
+    private var real = 0.0
+    private var octets: [UInt8] = []
+
+    var isNull: Bool { type == .null }
+
+    /// - Returns: where the new value belongs, by SQLite's order of values: beside the one before.
+    mutating func replace(by row: PreparedStatement, _ column: Int32) -> Order {
+        let next = row.type(column)
+        defer { type = next }
+        switch next {
+        case .null: return type == .null ? .same : .before
+        case .integer:
+            let value = row.int(column)
+            defer { (int, real) = (value, Double(value)) }
+            switch type {
+            case .null: return .after
+            case .integer: return Self.order(value, int)
+            case .real: return Self.order(Double(value), real)
+            case .text, .blob: return .before
+            }
+        case .real:
+            let value = row.real(column)
+            defer { real = value }
+            switch type {
+            case .null: return .after
+            case .integer, .real: return Self.order(value, real)
+            case .text, .blob: return .before
+            }
+        case .text, .blob:
+            return row.withOctets(column) { value in
+                defer {
+                    octets.removeAll(keepingCapacity: true)
+                    octets.append(contentsOf: value)
+                }
+                guard type == next else { return type.rawValue < next.rawValue ? .after : .before }
+                return octets.withUnsafeBytes { former in
+                    for place in 0..<min(former.count, value.count) where former[place] != value[place] {
+                        return value[place] > former[place] ? .after : .before
+                    }
+                    return Self.order(value.count, former.count)
+                }
+            }
+        }
+    }
+
+    private static func order<Value: Comparable>(_ value: Value, _ former: Value) -> Order {
+        value == former ? .same : value > former ? .after : .before
+    }
+}
+
+extension PreparedStatement {
+    /// A digest of a column's value.
+    fileprivate func digest(_ column: Int32) -> UInt64 {
+        let type = type(column)
+        var digest = EntryDigest()
+        digest.add(UInt64(type.rawValue))
+        switch type {
+        case .null: break
+        case .integer: digest.add(UInt64(bitPattern: int(column)))
+        case .real: digest.add(real(column).bitPattern)
+        case .text, .blob:
+            withOctets(column) { octets in
+                digest.add(UInt64(octets.count))
+                for start in stride(from: 0, to: octets.count - octets.count % 8, by: 8) {
+                    digest.add(octets.loadUnaligned(fromByteOffset: start, as: UInt64.self))
+                }
+                for octet in octets.suffix(octets.count % 8) { digest.add(UInt64(octet)) }
+            }
+        }
+        return digest.value
+    }
+}
