@@ -379,7 +379,7 @@ package struct AuthorityStore: Sendable {
             try db.execute(sql: "UPDATE list SET number = ?", arguments: [number])
             let own = rows.map { row in
                 RevocationList.Entry(
-                    serial: [UInt8](hexadecimal: row["serial"]), since: Instant(seconds: row["revoked"]))
+                    serial: [UInt8](serial: row["serial"]), since: Instant(seconds: row["revoked"]))
             }
             try write(own + strangers, number, forgotten)
         }
@@ -441,7 +441,7 @@ package struct AuthorityStore: Sendable {
 
 extension [UInt8] {
     /// Reads hexadecimal digits, with or without a zero before an odd number of them.
-    init(hexadecimal text: String) {
+    init(serial text: String) {
         let digits = Array((text.utf8.count.isMultiple(of: 2) ? text : "0" + text).utf8)
         self = stride(from: 0, to: digits.count, by: 2).compactMap {
             UInt8(String(decoding: digits[$0..<$0 + 2], as: UTF8.self), radix: 16)

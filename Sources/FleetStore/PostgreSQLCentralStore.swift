@@ -152,7 +152,7 @@ package struct PostgreSQLCentralStore: CentralStore {
             """, [.integer(limit)]
         ).compactMap { row in
             guard let received = Self.instant(row[0]), let gateway = row[1], let reason = row[2], let words = row[3],
-                let octets = row[4].flatMap(Self.octets)
+                let octets = row[4].flatMap([UInt8].init(hexadecimal:))
             else { return nil }
             return AsideDocument(
                 received: received, gateway: gateway, reason: reason, words: words, octets: octets,
@@ -335,19 +335,5 @@ package struct PostgreSQLCentralStore: CentralStore {
 
     private static func instant(_ text: String?) -> Instant? {
         text.flatMap(Int64.init).map(Instant.init(microseconds:))
-    }
-
-    private static func octets(_ hexadecimal: String) -> [UInt8]? {
-        let digits = Array(hexadecimal.utf8)
-        guard digits.count.isMultiple(of: 2) else { return nil }
-        var octets: [UInt8] = []
-        octets.reserveCapacity(digits.count / 2)
-        for place in stride(from: 0, to: digits.count, by: 2) {
-            guard let octet = UInt8(String(decoding: digits[place..<place + 2], as: UTF8.self), radix: 16) else {
-                return nil
-            }
-            octets.append(octet)
-        }
-        return octets
     }
 }

@@ -24,6 +24,20 @@ extension Sequence where Element == UInt8 {
     }
 }
 
+extension [UInt8] {
+    /// Reads two hexadecimal digits for each octet, with nothing between them; nil where a character is none.
+    package init?(hexadecimal text: String) {
+        let digits = text.utf8.map { Character(UnicodeScalar($0)).hexDigitValue }
+        guard digits.count.isMultiple(of: 2) else { return nil }
+        self = []
+        reserveCapacity(digits.count / 2)
+        for place in stride(from: 0, to: digits.count, by: 2) {
+            guard let high = digits[place], let low = digits[place + 1] else { return nil }
+            append(UInt8(high << 4 | low))
+        }
+    }
+}
+
 /// The digit of the lowest four bits.
 private func digit(_ value: UInt8, _ isUppercase: Bool) -> UInt8 {
     let value = value & 15
