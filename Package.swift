@@ -144,7 +144,7 @@ let package = Package(
         module("GATTProfiles", ["GATTClient", "HealthReadings"]),
         module("LibDBus", ["CDBus"]),
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
-        module("MQTTLink", ["CMosquitto"]),
+        module("MQTTLink", ["CMosquitto", "OwnThread"]),
         module("HCIMonitor"),
         module("HCICapture", ["HCIMonitor", "GATTProfiles", "GATTClient", "HealthReadings"]),
         module("HelperProcesses", ["CSpawn", "CSandbox"]),

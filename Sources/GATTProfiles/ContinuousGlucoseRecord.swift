@@ -33,8 +33,7 @@ public struct ContinuousGlucoseRecord: Sendable, Hashable {
     public init(payload: [UInt8]) throws(MalformedFrame) {
         guard payload.count >= Self.lead else {
             throw MalformedFrame(
-                subject: "CGM record", expected: "\(Self.lead) octets and a value", octet: payload.count,
-                found: "the end after \(payload.count) octets")
+                subject: "CGM record", expected: "\(Self.lead) octets and a value", octet: payload.count, in: payload)
         }
         self.init(
             hasChecksum: payload[0] & 1 != 0, typeAndLocation: payload[1],

@@ -3,7 +3,6 @@ import GATTProfiles
 
 /// The attribute protocol's opcodes (Core Specification, Vol 3, Part F, 3.4.8).
 enum ATT {
-    static let errorResponse: UInt8 = 0x01
     static let findInformationRequest: UInt8 = 0x04
     static let findInformationResponse: UInt8 = 0x05
     static let findByTypeValueRequest: UInt8 = 0x06
@@ -30,10 +29,7 @@ enum ATT {
 }
 
 extension BluetoothUUID {
-    static let primaryService: BluetoothUUID = 0x2800
-    static let secondaryService: BluetoothUUID = 0x2801
     static let characteristicDeclaration: BluetoothUUID = 0x2803
-    static let clientConfiguration: BluetoothUUID = 0x2902
     static let deviceName: BluetoothUUID = 0x2A00
     static let recordAccessControlPoint = RecordAccessRequest.uuid
     /// What shows a device's clock: Current Time, Date Time, CGM Status.

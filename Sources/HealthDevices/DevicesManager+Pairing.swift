@@ -264,7 +264,9 @@ extension DevicesManager {
             if reader.journal is MemoryJournal, let found = collector.found { atPairing.keep(found, of: bond) }
         }
         do {
-            let summary = try await reader.readAtPairing(peripheral) { collector.note($0) }
+            let summary = try await reader.read(peripheral, allRecords: false, provesBond: false, until: { false }) {
+                collector.note($0)
+            }
             await progress(.read(summary))
             if summary.error == "omron_wrong_model", let failure = ContactFailure(summary) { throw failure }
         } catch let failure as ContactFailure where failure.code == "omron_wrong_model" {

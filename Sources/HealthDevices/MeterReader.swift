@@ -81,25 +81,14 @@ public struct MeterReader: Sendable {
 
     /// Reads what is new on a peripheral.
     ///
-    /// - Parameter isOver: asked again and again whether to leave a device that has not measured yet, or that sends what it
-    ///   measures for as long as it is worn. Such a contact ends in good order.
+    /// - Parameters:
+    ///   - provesBond: whether the contact shows that the bond holds. On the connection on which a device was paired it shows
+    ///     nothing of that.
+    ///   - isOver: asked again and again whether to leave a device that has not measured yet, or that sends what it
+    ///     measures for as long as it is worn. Such a contact ends in good order.
     func read(
-        _ peripheral: any Peripheral, allRecords: Bool, until isOver: @escaping @Sendable () async -> Bool,
-        report: @escaping @Sendable (TransferEvent) async -> Void
-    ) async throws -> ContactSummary {
-        try await read(peripheral, allRecords: allRecords, provesBond: true, isOver: isOver, report: report)
-    }
-
-    /// Reads a peripheral on the connection on which it was paired, which says nothing of whether the bond holds later.
-    func readAtPairing(
-        _ peripheral: any Peripheral, report: @escaping @Sendable (TransferEvent) async -> Void
-    ) async throws -> ContactSummary {
-        try await read(peripheral, allRecords: false, provesBond: false, isOver: { false }, report: report)
-    }
-
-    private func read(
-        _ peripheral: any Peripheral, allRecords: Bool, provesBond: Bool,
-        isOver: @escaping @Sendable () async -> Bool,
+        _ peripheral: any Peripheral, allRecords: Bool, provesBond: Bool = true,
+        until isOver: @escaping @Sendable () async -> Bool,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async throws -> ContactSummary {
         do {

@@ -31,7 +31,7 @@ extension Peripheral {
                 }
             }
             let result = try await body()
-            if let farewell { await awaitHangUp(within: farewell) } else { await stop(notifying) }
+            if let farewell { try? await drain(until: farewell) } else { await stop(notifying) }
             return result
         } catch {
             if farewell == nil { await stop(notifying) }
@@ -42,11 +42,11 @@ extension Peripheral {
     /// Disconnects, also where the task was cancelled.
     func disconnectSurely() async { await shieldedFromCancellation { await disconnect() } }
 
-    /// Waits until the device hangs up, or falls silent for so long.
-    private func awaitHangUp(within patience: Duration) async {
-        let mostBursts = 64
-        for _ in 0..<mostBursts {
-            guard case .values? = try? await nextValues(within: patience) else { return }
+    /// Takes what still comes until the device hangs up, or falls silent for so long. The rest of an answer that was none
+    /// would spoil the next one, too.
+    func drain(until silence: Duration, most: Int = 64) async throws {
+        for _ in 0..<most {
+            guard case .values = try await nextValues(within: silence) else { return }
         }
     }
 

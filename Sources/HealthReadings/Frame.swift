@@ -85,6 +85,14 @@ public struct MalformedFrame: Error, Sendable, Hashable, CustomStringConvertible
         self.found = found
     }
 
+    /// Makes an error that tells which of these octets was found there, or their end.
+    package init(subject: String, expected: String, octet: Int, in octets: [UInt8]) {
+        self.init(
+            subject: subject, expected: expected, octet: octet,
+            found: octet < octets.count
+                ? "0x" + octets[octet].hexadecimal(uppercase: true) : "the end after \(octets.count) octets")
+    }
+
     /// One line for people.
     public var description: String { "\(subject): expected \(expected) at octet \(octet), found \(found)" }
 }

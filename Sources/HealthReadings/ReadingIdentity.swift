@@ -109,7 +109,7 @@ public enum ReadingIdentity: Sendable, Hashable {
     /// The id of this record of this device.
     public func id(device: DeviceAddress?, kind: ReadingKind) -> ReadingID {
         var key = KeyOctets()
-        key.append(kind.identityNumber)
+        key.append(UInt64(kind.number))
         key.append(device.map { $0.bits << 8 | ($0.kind == .public ? 1 : 2) } ?? 0)
         switch self {
         case .numbered(let sequence, let epoch, let baseTime, let clash):
@@ -176,8 +176,8 @@ public enum ReadingIdentity: Sendable, Hashable {
 }
 
 extension ReadingKind {
-    /// The kind's number in identities: one that is given is never given again.
-    fileprivate var identityNumber: UInt64 {
+    /// The kind's number in identities and in the store: one that is given is never given again.
+    package var number: UInt8 {
         switch self {
         case .glucose: 1
         case .bloodPressure: 2

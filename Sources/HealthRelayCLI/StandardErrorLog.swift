@@ -43,19 +43,9 @@ struct StandardErrorLog: LogHandler {
     }
 
     func log(event: LogEvent) {
-        let merged = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }
-        if asJSON {
-            let members: [JSONValue.Member] =
-                [
-                    .init("at", .string(Instant.systemClock.description)),
-                    .init("level", .string(event.level.rawValue)),
-                    .init("message", .string(event.message.description)),
-                ] + merged.map { .init($0.key, .string("\($0.value)")) }
-            Terminal.error(JSONValue.object(members).text)
-        } else {
-            let details = merged.map { " \($0.key)=\($0.value)" }.joined()
-            // An entry is one line: a line feed from outside must not begin another.
-            Terminal.error(PrintableText.escaped("\(event.level.rawValue): \(event.message)\(details)"))
-        }
+        Terminal.error(
+            LogLine.text(
+                level: event.level.rawValue, message: event.message.description,
+                details: metadata.merging(event.metadata ?? [:]) { $1 }.mapValues(\.description), asJSON: asJSON))
     }
 }

@@ -155,18 +155,9 @@ struct LineLog: LogHandler {
     }
 
     func log(event: LogEvent) {
-        let merged = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }
-        if asJSON {
-            let members: [JSONValue.Member] =
-                [
-                    .init("at", .string(Instant.systemClock.description)),
-                    .init("level", .string(event.level.rawValue)),
-                    .init("message", .string(event.message.description)),
-                ] + merged.map { .init($0.key, .string("\($0.value)")) }
-            Output.error(JSONValue.object(members).text)
-        } else {
-            Output.error(
-                "\(event.level.rawValue): \(event.message)" + merged.map { " \($0.key)=\($0.value)" }.joined())
-        }
+        Output.error(
+            LogLine.text(
+                level: event.level.rawValue, message: event.message.description,
+                details: metadata.merging(event.metadata ?? [:]) { $1 }.mapValues(\.description), asJSON: asJSON))
     }
 }

@@ -7,7 +7,6 @@ enum PDFDocument {
 
     private final class Sink {
         var octets: [UInt8] = []
-        var isFull = false
     }
 
     /// Makes the PDF of a job.

@@ -13,7 +13,6 @@ final class PCSCService {
         var answerToReset: [UInt8]
 
         var hasCard: Bool { event & DWORD(SCARD_STATE_PRESENT) != 0 && event & DWORD(SCARD_STATE_MUTE) == 0 }
-        var isUnknown: Bool { event & DWORD(SCARD_STATE_UNKNOWN | SCARD_STATE_UNAVAILABLE) != 0 }
         var kind: PCSCCardKind { PCSCCardKind(answerToReset: answerToReset) }
         /// pcscd's count of what has come to it and gone.
         var changes: DWORD { event >> 16 }

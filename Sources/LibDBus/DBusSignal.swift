@@ -46,14 +46,6 @@ public struct DBusSignal: ~Copyable {
         }
     }
 
-    /// The path's octets in place, UTF-8, without a NUL.
-    public func withPath<Result, Failure: Error>(_ body: (RawSpan) throws(Failure) -> Result) throws(Failure) -> Result
-    {
-        let count = header.path.map { strlen($0) } ?? 0
-        let octets = UnsafeRawBufferPointer(start: header.path, count: count)
-        return try body(octets.bytes)
-    }
-
     /// All arguments as values; none where they hold more than 1,048,576 values.
     public func arguments() -> [DBusValue] { (try? ValueReader.arguments(of: message)) ?? [] }
 

@@ -18,10 +18,7 @@ struct StateRoutes {
         routes.get("/api/v1/consent", .read) { _, _, audience in
             Response.json(try await Consent.document(of: person(audience), in: gateway.store))
         }
-        routes.get("/api/v1/gateway", .read) { _, _, audience in
-            guard let user = audience.user else { return Response.json(try await overview()) }
-            return Response.json(try await overview(of: user))
-        }
+        routes.get("/api/v1/gateway", .read) { _, _, audience in Response.json(try await overview(audience)) }
     }
 
     /// The person whose sources and consent are shown: to the household the current user's.
@@ -68,47 +65,38 @@ struct StateRoutes {
     /// A person's name; `nil` for somebody whom nobody has named.
     private static func name(_ user: StoreUser) -> String? { user.clientUserID.isEmpty ? nil : user.clientUserID }
 
-    /// What a person sees first, with their own readings and devices alone.
-    private func overview(of user: StoreUser) async throws -> JSONValue {
-        let counts = try await gateway.store.counts(of: user.key)
-        let devices = try await gateway.store.devices(of: user.key)
+    /// What a person sees first, with their own readings and devices alone; to the household those of everybody.
+    private func overview(_ audience: Audience) async throws -> JSONValue {
+        let store = gateway.store
+        let user = try await person(audience)
+        let people: [StoreUser]
+        let devices: Int
+        let counts: (readings: [ReadingKind: Int], waiting: Int, refused: Int, delivered: Int, last: Instant?)
+        if audience.user != nil {
+            let own = try await store.counts(of: user.key)
+            counts = (own.readings, own.waiting, own.refused, own.delivered, own.lastDelivery)
+            people = [user]
+            devices = try await store.devices(of: user.key).count
+        } else {
+            let all = try await store.statistics()
+            counts = (all.readings, all.waiting, all.refused, all.delivered, all.lastDelivery)
+            people = try await store.users()
+            devices = try await KnownDevice.all(in: store).count
+        }
         return .object([
-            "id": .string(try await gateway.store.gatewayID()), "version": .string(GatewayVersion.current),
+            "id": .string(try await store.gatewayID()), "version": .string(GatewayVersion.current),
             "time": .string(Instant.systemClock.flooredToSecond.description),
             "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
-            "user": .optional(Self.name(user)), "people": .array([person(user)]),
+            "user": .optional(Self.name(user)), "people": .array(people.map(person)),
             "readings": .object(
                 ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(counts.readings[$0] ?? 0))) }),
-            "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(counts.waiting)),
+            "devices": .integer(Int64(devices)), "waiting": .integer(Int64(counts.waiting)),
             "refused": .integer(Int64(counts.refused)), "delivered": .integer(Int64(counts.delivered)),
-            "last_delivery": .optional(counts.lastDelivery?.flooredToSecond.description),
+            "last_delivery": .optional(counts.last?.flooredToSecond.description),
             "units": PersonUnits(of: user, gateway.settings).document,
             "delivers": .bool(!gateway.destinations.workers.isEmpty),
             "consent": .array(
-                try await gateway.store.consentedKinds(of: user.key).map(\.rawValue).sorted().map(JSONValue.string)),
-        ])
-    }
-
-    /// What the household sees first.
-    private func overview() async throws -> JSONValue {
-        let statistics = try await gateway.store.statistics()
-        let user = try await gateway.store.currentUser()
-        let devices = try await KnownDevice.all(in: gateway.store)
-        return .object([
-            "id": .string(try await gateway.store.gatewayID()), "version": .string(GatewayVersion.current),
-            "time": .string(Instant.systemClock.flooredToSecond.description),
-            "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
-            "user": .optional(Self.name(user)),
-            "people": .array(try await gateway.store.users().map(person)),
-            "readings": .object(
-                ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(statistics.readings[$0] ?? 0))) }),
-            "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(statistics.waiting)),
-            "refused": .integer(Int64(statistics.refused)), "delivered": .integer(Int64(statistics.delivered)),
-            "last_delivery": .optional(statistics.lastDelivery?.flooredToSecond.description),
-            "units": PersonUnits(of: user, gateway.settings).document,
-            "delivers": .bool(!gateway.destinations.workers.isEmpty),
-            "consent": .array(
-                try await gateway.store.consentedKinds(of: nil).map(\.rawValue).sorted().map(JSONValue.string)),
+                try await store.consentedKinds(of: audience.user?.key).map(\.rawValue).sorted().map(JSONValue.string)),
         ])
     }
 }

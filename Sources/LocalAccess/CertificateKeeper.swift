@@ -25,8 +25,6 @@ public final class CertificateKeeper: Sendable {
 
     /// The file's name in the state directory.
     public static let fileName = "tls.pem"
-    /// The name of the file with the certificate before.
-    public static let previousFileName = "tls.pem.previous"
 
     private let path: String
     private let names: [String]

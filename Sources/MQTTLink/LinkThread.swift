@@ -1,5 +1,6 @@
 import CMosquitto
 import Glibc
+import OwnThread
 import Synchronization
 
 /// The thread of one connection. It alone touches the library's handle; others leave commands for it.
@@ -94,48 +95,17 @@ final class LinkThread: Sendable {
 
     /// Starts the thread, which connects and then serves the connection.
     func start(_ plan: LinkPlan) {
-        let start = Unmanaged.passRetained(ThreadStart(thread: self, plan: plan))
-        // The process's signals are for its other threads.
-        var all = sigset_t()
-        var before = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, &before)
-        var thread = pthread_t()
-        let status = pthread_create(
-            &thread, nil,
-            { context in
-                if let context { Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue().run() }
-                return nil
-            }, start.toOpaque())
-        pthread_sigmask(SIG_SETMASK, &before, nil)
-        if status == 0 {
-            // Nobody may wait for it: looking up a name can take minutes.
-            pthread_detach(thread)
-        } else {
-            start.release()
-            let error = MQTTError(.system, "cannot start a thread: \(MQTTError.words(status))")
-            plan.opened.settle(.failure(error))
-            end(error)
-        }
-    }
-
-    /// What the thread is given.
-    private final class ThreadStart: Sendable {
-        let thread: LinkThread
-        let plan: LinkPlan
-
-        init(thread: LinkThread, plan: LinkPlan) {
-            self.thread = thread
-            self.plan = plan
-        }
-
-        func run() {
+        let status = startThread { [self] in
             pthread_setname_np(pthread_self(), "mqtt")
-            let error = LinkSession(thread, plan).run()
+            let error = LinkSession(self, plan).run()
             plan.messages.finish()
-            thread.end(error)
+            end(error)
             plan.opened.settle(.failure(error))
         }
+        guard status != 0 else { return }
+        let error = MQTTError(.system, "cannot start a thread: \(MQTTError.words(status))")
+        plan.opened.settle(.failure(error))
+        end(error)
     }
 }
 

@@ -1,5 +1,4 @@
 import Dispatch
-import Glibc
 import Synchronization
 
 /// A thread that runs what is isolated to an actor.
@@ -21,26 +20,9 @@ package final class ThreadExecutor: SerialExecutor {
     /// - Parameter label: names the queue that takes the thread's place where the system gives no thread.
     package init(label: String) {
         let box = Box()
-        let start = Unmanaged.passRetained(box)
-        // The process' signals are for its other threads.
-        var (all, before) = (sigset_t(), sigset_t())
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, &before)
-        var thread = pthread_t()
-        let status = pthread_create(
-            &thread, nil,
-            { context in
-                if let context { Unmanaged<Box>.fromOpaque(context).takeRetainedValue().run() }
-                return nil
-            }, start.toOpaque())
-        pthread_sigmask(SIG_SETMASK, &before, nil)
+        let status = startThread { box.run() }
         queue = status == 0 ? nil : DispatchQueue(label: label)
-        if status == 0 {
-            pthread_detach(thread)
-            box.give(self)
-        } else {
-            start.release()
-        }
+        if status == 0 { box.give(self) }
     }
 
     /// Runs a job of the actor on the thread.

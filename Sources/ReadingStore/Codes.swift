@@ -5,21 +5,7 @@ typealias Record = HealthReadings.Record
 
 /// The numbers that stand for names in the database. A number once given is never given again.
 extension ReadingKind {
-    var code: Int64 {
-        switch self {
-        case .glucose: 1
-        case .bloodPressure: 2
-        case .heartRate: 3
-        case .hrv: 4
-        case .spo2: 5
-        case .temperature: 6
-        case .weight: 7
-        case .bodyComposition: 8
-        case .activity: 9
-        case .sleep: 10
-        case .other: 11
-        }
-    }
+    var code: Int64 { Int64(number) }
 
     init(code: Int64) throws {
         switch code {

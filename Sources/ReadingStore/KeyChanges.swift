@@ -12,7 +12,7 @@ final class KeyChanges: Sendable {
         var last = KeyChange()
     }
 
-    private let turns = ReaderGate(limit: 1)
+    private let turns = Turnstile(width: 1)
     private let course = Broadcaster<StoreProgress>()
     private let state = Mutex(State())
 

@@ -53,7 +53,8 @@ public final class ReadingStore: Sendable {
     let statisticsKnown = Mutex(KnownStatistics())
     let consentsKnown = Mutex(KnownConsents())
     let holdsKnown = Mutex(KnownHolds())
-    private let readerGate = ReaderGate(limit: readers - 1)
+    /// Keeps one connection free of long reads, so that the watchdog and `/health` are answered while others read.
+    private let turns = Turnstile(width: readers - 1)
     private static let readers = 4
     /// What pruned readings are recognised by; nil where nothing was pruned, or the key is not there.
     let pruneKey = Mutex<SymmetricKey?>(nil)
@@ -384,7 +385,7 @@ public final class ReadingStore: Sendable {
 
     /// Reads from the last commit.
     func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        try await readerGate.pass { try await readAtOnce(body) }
+        try await turns.pass { try await readAtOnce(body) }
     }
 
     /// Reads from the last commit on the connection that is kept for what must not wait, such as the watchdog.

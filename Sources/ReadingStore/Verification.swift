@@ -340,7 +340,7 @@ private struct Walk: Sendable {
     let store: ReadingStore
     let atOnce: Int
     let tell: StoreProgress.Handler
-    private let turns = ReaderGate(limit: width)
+    private let turns = Turnstile(width: width)
 
     init(store: ReadingStore, atOnce: Int, tell: @escaping StoreProgress.Handler) {
         (self.store, self.atOnce, self.tell) = (store, atOnce, tell)

@@ -17,11 +17,6 @@ public struct Secret: Sendable, Hashable {
     /// Reads the secret as a sign-in token.
     public func signInToken() throws(VitalSignInToken.Malformed) -> VitalSignInToken { try VitalSignInToken(value) }
 
-    /// Whether it is one word of visible characters, as keys and tokens are. What is not can be no header's value.
-    public var isOneWord: Bool {
-        value.unicodeScalars.allSatisfy { !$0.properties.isWhitespace && $0.properties.generalCategory != .control }
-    }
-
     /// Whether there is nothing to send.
     public var isEmpty: Bool { value.isEmpty }
 }

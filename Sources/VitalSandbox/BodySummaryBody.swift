@@ -18,12 +18,11 @@ struct BodySummaryBody: Sendable {
             .flatMap { reader.object($0, at: at, known: names) }
         if let data {
             for resource in SampleResource.ofBody {
-                let place = at + [.name(resource.rawValue)]
-                let list = reader.required(resource.rawValue, of: data, at: at)
-                for (index, element) in Self.elements(list, at: place, maximumItems, &reader).enumerated() {
+                let name = resource.rawValue
+                let list = reader.required(name, of: data, at: at)
+                for (element, place) in reader.elements(list, at: at + [.name(name)], maximum: maximumItems) {
                     let item = TimeseriesBody.single(
-                        element, unit: resource.unit, at: place + [.index(index)], zone: envelope?.zone,
-                        reader: &reader)
+                        element, unit: resource.unit, at: place, zone: envelope?.zone, reader: &reader)
                     if let item { samples.append((resource, item)) }
                 }
             }
@@ -35,26 +34,9 @@ struct BodySummaryBody: Sendable {
             resource: "body", envelope: envelope, samples: samples, unknownFields: reader.unknownFields, summary: data)
     }
 
-    private static func elements(
-        _ list: JSONValue?, at: [Step], _ maximum: Int, _ reader: inout FieldReader
-    ) -> [JSONValue] {
-        guard let list else { return [] }
-        guard case .array(let elements) = list else {
-            reader.note(at, "Input should be a valid list", "list_type")
-            return []
-        }
-        guard elements.count <= maximum else {
-            let message = "List should have at most \(maximum) items after validation, not \(elements.count)"
-            reader.note(at, message, "too_long")
-            return []
-        }
-        return elements
-    }
-
     /// `[["2026-11-22", "Europe/Berlin"], …]`.
     private static func check(zones: JSONValue?, at: [Step], _ maximum: Int, _ reader: inout FieldReader) {
-        for (index, pair) in elements(zones, at: at, maximum, &reader).enumerated() {
-            let place = at + [.index(index)]
+        for (pair, place) in reader.elements(zones, at: at, maximum: maximum) {
             guard case .array(let parts) = pair, parts.count == 2 else {
                 reader.note(place, "Input should be a valid tuple of a date and a time zone", "tuple_type")
                 continue

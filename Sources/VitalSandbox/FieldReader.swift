@@ -144,6 +144,23 @@ struct FieldReader {
         return uuid.uuidString.lowercased()
     }
 
+    /// The elements of a list with their places; none where it is no list, or has too many.
+    mutating func elements(
+        _ list: JSONValue?, at location: [Step], maximum: Int
+    ) -> [(element: JSONValue, place: [Step])] {
+        guard let list else { return [] }
+        guard case .array(let elements) = list else {
+            note(location, "Input should be a valid list", "list_type")
+            return []
+        }
+        guard elements.count <= maximum else {
+            let message = "List should have at most \(maximum) items after validation, not \(elements.count)"
+            note(location, message, "too_long")
+            return []
+        }
+        return elements.enumerated().map { ($1, location + [.index($0)]) }
+    }
+
     /// A dictionary of strings, or nil.
     mutating func strings(_ value: JSONValue?, at location: [Step]) -> JSONValue? {
         guard let value else { return nil }

@@ -19,15 +19,15 @@ struct SummaryBody: Sendable {
             switch kind {
             case "profile": Self.checkProfile(data, at: at, &reader)
             case "activity":
-                for (element, place) in Self.elements(data, at: at, maximumItems, &reader) {
+                for (element, place) in reader.elements(data, at: at, maximum: maximumItems) {
                     Self.checkActivity(element, at: place, maximumItems, &reader)
                 }
             case "sleep":
-                for (element, place) in Self.elements(data, at: at, maximumItems, &reader) {
+                for (element, place) in reader.elements(data, at: at, maximum: maximumItems) {
                     Self.checkNight(element, at: place, maximumItems, &reader)
                 }
             case "workouts":
-                for (element, place) in Self.elements(data, at: at, maximumItems, &reader) {
+                for (element, place) in reader.elements(data, at: at, maximum: maximumItems) {
                     Self.checkWorkout(element, at: place, &reader)
                 }
             default:
@@ -158,23 +158,8 @@ struct SummaryBody: Sendable {
         _ reader: inout FieldReader
     ) {
         guard let list = reader.optional(name, of: object) else { return }
-        for (element, place) in elements(list, at: at + [.name(name)], maximum, &reader) {
+        for (element, place) in reader.elements(list, at: at + [.name(name)], maximum: maximum) {
             TimeseriesBody.check(element, units: units, at: place, reader: &reader)
         }
-    }
-
-    private static func elements(
-        _ list: JSONValue, at: [Step], _ maximum: Int, _ reader: inout FieldReader
-    ) -> [(JSONValue, [Step])] {
-        guard case .array(let elements) = list else {
-            reader.note(at, "Input should be a valid list", "list_type")
-            return []
-        }
-        guard elements.count <= maximum else {
-            let message = "List should have at most \(maximum) items after validation, not \(elements.count)"
-            reader.note(at, message, "too_long")
-            return []
-        }
-        return elements.enumerated().map { ($1, at + [.index($0)]) }
     }
 }

@@ -43,19 +43,8 @@ struct TimeseriesBody: Sendable {
         _ data: JSONValue?, resource: SampleResource, zone: IANAZone?, maximum: Int, reader: inout FieldReader
     ) -> [Item] {
         let at: [Step] = [.name("body"), .name("data")]
-        guard let data else { return [] }
-        guard case .array(let elements) = data else {
-            reader.note(at, "Input should be a valid list", "list_type")
-            return []
-        }
-        guard elements.count <= maximum else {
-            let message = "List should have at most \(maximum) items after validation, not \(elements.count)"
-            reader.note(at, message, "too_long")
-            return []
-        }
-        return elements.enumerated().compactMap { index, element in
-            let place = at + [.index(index)]
-            return resource == .bloodPressure
+        return reader.elements(data, at: at, maximum: maximum).compactMap { element, place in
+            resource == .bloodPressure
                 ? pressure(element, at: place, zone: zone, reader: &reader)
                 : single(element, unit: resource.unit, at: place, zone: zone, reader: &reader)
         }

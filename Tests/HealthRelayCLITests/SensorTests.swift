@@ -9,8 +9,6 @@ import Testing
 
 /// The executable with the real `healthrelay-nfc` and libnfc, at an emulated reader.
 @Suite struct SensorTests {
-    private static let instant = "2026-11-20T12:00:30Z"
-
     private func tag(_ sensor: EncodedSensor) -> EmulatedTag {
         EmulatedTag(
             memory: sensor.memory,

@@ -16,7 +16,7 @@ let package = Package(
             name: "HealthReadingsTests",
             dependencies: ["TestSupport", .product(name: "HealthRelayDecoding", package: "HealthRelay")],
             // What the modules share among themselves is not visible to another package.
-            exclude: ["SupportTests.swift", "EscapedTextTests.swift"]),
+            exclude: ["SupportTests.swift", "EscapedTextTests.swift", "TurnstileTests.swift"]),
         .testTarget(
             name: "HCIMonitorTests",
             dependencies: ["TestSupport", .product(name: "HealthRelayDecoding", package: "HealthRelay")]),

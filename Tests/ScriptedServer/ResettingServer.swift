@@ -1,5 +1,4 @@
 import NIOCore
-import NIOPosix
 import NIOSSL
 import Synchronization
 
@@ -32,24 +31,10 @@ public final class ResettingServer: Sendable {
         tls: NIOSSLContext, body: @Sendable (ResettingServer) async throws -> Result
     ) async throws -> Result {
         let counter = Counter()
-        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .serverChannelOption(.backlog, value: 64)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
-                    try channel.pipeline.syncOperations.addHandler(Handler(counter: counter))
-                }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
-        let server = ResettingServer(port: channel.localAddress?.port ?? 0, counter: counter)
-        do {
-            let result = try await body(server)
-            try? await channel.close()
-            return result
-        } catch {
-            try? await channel.close()
-            throw error
+        return try await Loopback.with(tls: tls) { pipeline in
+            try pipeline.addHandler(Handler(counter: counter))
+        } body: { port in
+            try await body(ResettingServer(port: port, counter: counter))
         }
     }
 

@@ -1,6 +1,5 @@
 import NIOCore
 import NIOHTTP1
-import NIOPosix
 import NIOSSL
 import Synchronization
 
@@ -42,27 +41,33 @@ public final class ScriptedServer: Sendable {
 
     /// The port on 127.0.0.1.
     public let port: Int
-    private let channel: any Channel
-    private let received = Mutex<[ReceivedRequest]>([])
-    private let script: Script
+    private let isSecure: Bool
+    private let desk: Desk
 
-    private final class Box: Sendable {
-        let server = Mutex<ScriptedServer?>(nil)
+    /// Answers the requests.
+    private final class Desk: Sendable {
+        let received = Mutex<[ReceivedRequest]>([])
+        private let script: Script
+
+        init(_ script: @escaping Script) { self.script = script }
+
+        func answer(_ request: ReceivedRequest) async -> ScriptedAnswer {
+            received.withLock { $0.append(request) }
+            return await script(request)
+        }
     }
 
-    private init(channel: any Channel, isSecure: Bool, script: @escaping Script) {
+    private init(port: Int, isSecure: Bool, desk: Desk) {
+        self.port = port
         self.isSecure = isSecure
-        self.channel = channel
-        self.script = script
-        port = channel.localAddress?.port ?? 0
+        self.desk = desk
     }
 
     /// The base of URLs: `http://127.0.0.1:4711`.
     public var baseURL: String { "\(isSecure ? "https" : "http")://127.0.0.1:\(port)" }
-    private let isSecure: Bool
 
     /// Every request so far, in order of arrival.
-    public var requests: [ReceivedRequest] { received.withLock { $0 } }
+    public var requests: [ReceivedRequest] { desk.received.withLock { $0 } }
 
     /// Starts a server, calls `body` and stops the server, whatever `body` does.
     ///
@@ -70,46 +75,24 @@ public final class ScriptedServer: Sendable {
     public static func with<Result: Sendable>(
         _ script: @escaping Script, tls: NIOSSLContext? = nil, body: @Sendable (ScriptedServer) async throws -> Result
     ) async throws -> Result {
-        let box = Box()
-        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .serverChannelOption(.backlog, value: 64)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    if let tls {
-                        try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
-                    }
-                    try channel.pipeline.syncOperations.configureHTTPServerPipeline()
-                    try channel.pipeline.syncOperations.addHandler(Handler(box: box))
-                }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
-        let server = ScriptedServer(channel: channel, isSecure: tls != nil, script: script)
-        box.server.withLock { $0 = server }
-        do {
-            let result = try await body(server)
-            try? await channel.close()
-            return result
-        } catch {
-            try? await channel.close()
-            throw error
+        let desk = Desk(script)
+        return try await Loopback.with(tls: tls) { pipeline in
+            try pipeline.configureHTTPServerPipeline()
+            try pipeline.addHandler(Handler(desk: desk))
+        } body: { port in
+            try await body(ScriptedServer(port: port, isSecure: tls != nil, desk: desk))
         }
-    }
-
-    private func answer(_ request: ReceivedRequest) async -> ScriptedAnswer {
-        received.withLock { $0.append(request) }
-        return await script(request)
     }
 
     private final class Handler: ChannelInboundHandler {
         typealias InboundIn = HTTPServerRequestPart
         typealias OutboundOut = HTTPServerResponsePart
 
-        private let box: Box
+        private let desk: Desk
         private var head: HTTPRequestHead?
         private var body: [UInt8] = []
 
-        init(box: Box) { self.box = box }
+        init(desk: Desk) { self.desk = desk }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             switch unwrapInboundIn(data) {
@@ -119,15 +102,15 @@ public final class ScriptedServer: Sendable {
             case .body(let part):
                 body.append(contentsOf: part.readableBytesView)
             case .end:
-                guard let head, let server = box.server.withLock({ $0 }) else { return }
+                guard let head else { return }
                 let request = ReceivedRequest(
                     method: head.method.rawValue, path: head.uri,
                     headers: Dictionary(
                         head.headers.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { $0 + "," + $1 }),
                     body: body)
                 let channel = context.channel
-                Task {
-                    let answer = await server.answer(request)
+                Task { [desk] in
+                    let answer = await desk.answer(request)
                     await Writer.write(answer, to: channel)
                 }
             }

@@ -68,7 +68,7 @@ struct MicrolifeLink {
                         frame = try MicrolifeFrame(decoding: message)
                     } catch {
                         malformed = .malformed(error, message: message, at: value.receivedAt)
-                        try await drain()
+                        try await peripheral.drain(until: Self.quiet, most: Self.mostPieces)
                         return nil
                     }
                     if frame.command == MicrolifeFrame.Command.notDone.rawValue {
@@ -80,13 +80,6 @@ struct MicrolifeLink {
             }
         }
         return nil
-    }
-
-    /// Takes what still comes of an answer that was none: joined with the next answer's pieces it would spoil that too.
-    private func drain() async throws {
-        for _ in 0..<Self.mostPieces {
-            guard case .values = try await peripheral.nextValues(within: Self.quiet) else { return }
-        }
     }
 
     /// Tells the monitor that nothing more is asked. That it leaves instead of answering is what it is told to do.

@@ -56,10 +56,7 @@ private struct FlatObject {
     }
 
     private func failure(_ expected: String) -> MalformedFrame {
-        MalformedFrame(
-            subject: "O2Ring information", expected: expected, octet: place,
-            found: place < octets.count
-                ? "0x" + octets[place].hexadecimal(uppercase: true) : "the end after \(octets.count) octets")
+        MalformedFrame(subject: "O2Ring information", expected: expected, octet: place, in: octets)
     }
 
     /// The next octet that is no space.

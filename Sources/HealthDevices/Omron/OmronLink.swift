@@ -99,20 +99,13 @@ struct OmronLink {
                         return .ended(code, message: message, at: value.receivedAt)
                     case .malformed(let error, let message):
                         malformed = .malformed(error, message: message, at: value.receivedAt)
-                        try await drain()
+                        try await peripheral.drain(until: Self.quiet)
                         return nil
                     }
                 }
             }
         }
         return nil
-    }
-
-    /// Takes what still comes of an answer that was none: joined with the next answer's pieces it would spoil that too.
-    private func drain() async throws {
-        for _ in 0..<Self.mostStrays {
-            guard case .values = try await peripheral.nextValues(within: Self.quiet) else { return }
-        }
     }
 
     /// Does something in a session, and ends that whatever comes of it: a monitor that is left without shows an error and

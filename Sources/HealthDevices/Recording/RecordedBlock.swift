@@ -56,10 +56,7 @@ public struct RecordedBlock: Sendable, Hashable {
     /// Reads a block.
     public init(payload: [UInt8]) throws(MalformedFrame) {
         func failure(_ expected: String, _ place: Int) -> MalformedFrame {
-            MalformedFrame(
-                subject: "recorded block", expected: expected, octet: place,
-                found: place < payload.count
-                    ? "0x" + payload[place].hexadecimal(uppercase: true) : "the end after \(payload.count) octets")
+            MalformedFrame(subject: "recorded block", expected: expected, octet: place, in: payload)
         }
         guard let version = payload.first, (1...Self.version).contains(version) else {
             throw failure("version 1 to \(Self.version)", 0)
@@ -172,10 +169,7 @@ public struct RecordedWindow: Sendable, Hashable {
     /// Reads a window.
     public init(payload: [UInt8]) throws(MalformedFrame) {
         func failure(_ expected: String, _ place: Int) -> MalformedFrame {
-            MalformedFrame(
-                subject: "recorded window", expected: expected, octet: place,
-                found: place < payload.count
-                    ? "0x" + payload[place].hexadecimal(uppercase: true) : "the end after \(payload.count) octets")
+            MalformedFrame(subject: "recorded window", expected: expected, octet: place, in: payload)
         }
         guard payload.first == Self.version else { throw failure("version \(Self.version)", 0) }
         var place = 1

@@ -34,10 +34,7 @@ public struct ViatomFrame: Sendable, Hashable {
     public init(decoding octets: [UInt8]) throws(MalformedFrame) {
         func expect(_ expected: String, _ place: Int, _ isSo: Bool) throws(MalformedFrame) {
             guard isSo else {
-                throw MalformedFrame(
-                    subject: "Viatom message", expected: expected, octet: place,
-                    found: place < octets.count
-                        ? "0x" + octets[place].hexadecimal(uppercase: true) : "the end after \(octets.count) octets")
+                throw MalformedFrame(subject: "Viatom message", expected: expected, octet: place, in: octets)
             }
         }
         try expect("at least \(Self.overhead) octets", octets.count, octets.count >= Self.overhead)

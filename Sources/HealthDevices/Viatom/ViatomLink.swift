@@ -82,7 +82,7 @@ struct ViatomLink {
                             frame = try ViatomFrame(decoding: message)
                         } catch {
                             malformed = .malformed(error, message: message, at: value.receivedAt)
-                            try await drain()
+                            try await peripheral.drain(until: Self.quiet, most: Self.mostPieces)
                             return nil
                         }
                         // Curves that are sent unasked while the monitor measures, and answers to questions before.
@@ -97,13 +97,6 @@ struct ViatomLink {
             }
         }
         return nil
-    }
-
-    /// Takes what still comes of an answer that was none.
-    private func drain() async throws {
-        for _ in 0..<Self.mostPieces {
-            guard case .values = try await peripheral.nextValues(within: Self.quiet) else { return }
-        }
     }
 
     /// The one place at which something is written to a monitor's own service.

@@ -20,6 +20,11 @@ struct Consent: AsyncParsableCommand {
         var user: String?
         @Option(help: ArgumentHelp("Only delivery to this destination (default: everything).", valueName: "name"))
         var destination: String?
+
+        func set(granted: Bool, _ global: GlobalOptions) async throws {
+            try await OperationCommand.run(
+                .consent(.set(kinds: kinds, granted: granted, user: user, destination: destination)), global)
+        }
     }
 
     struct Show: AsyncParsableCommand {
@@ -37,13 +42,7 @@ struct Consent: AsyncParsableCommand {
             abstract: "Grant consent. Readings that waited for it are delivered.")
         @OptionGroup var subject: Subject
         @OptionGroup var global: GlobalOptions
-        func run() async throws {
-            try await OperationCommand.run(
-                .consent(
-                    .set(
-                        kinds: subject.kinds, granted: true, user: subject.user, destination: subject.destination)),
-                global)
-        }
+        func run() async throws { try await subject.set(granted: true, global) }
     }
 
     struct Revoke: AsyncParsableCommand {
@@ -52,12 +51,6 @@ struct Consent: AsyncParsableCommand {
             abstract: "Withdraw consent. The server keeps what it has (`user remove` erases it there).")
         @OptionGroup var subject: Subject
         @OptionGroup var global: GlobalOptions
-        func run() async throws {
-            try await OperationCommand.run(
-                .consent(
-                    .set(
-                        kinds: subject.kinds, granted: false, user: subject.user, destination: subject.destination)),
-                global)
-        }
+        func run() async throws { try await subject.set(granted: false, global) }
     }
 }

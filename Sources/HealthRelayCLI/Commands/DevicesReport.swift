@@ -4,7 +4,6 @@ import Foundation
 import GatewayCommands
 import GatewaySettings
 import HealthReadings
-import Synchronization
 
 extension Devices {
     struct Report: AsyncParsableCommand {
@@ -36,11 +35,13 @@ extension Devices {
                     hint: "say --yes")
             }
             try refuseExisting()
-            let draft = ReportDraft(beside: TerminalOutput(asJSON: global.json, answers: .terminal))
+            // It is kept until its owner has seen it.
+            let draft = GatheredOutput(
+                upTo: ModelReport.longest, beside: TerminalOutput(asJSON: global.json, answers: .terminal))
             let operation = DeviceReportOperation(address: address, allRecords: allRecords, seconds: wait.seconds)
             try await OperationCommand.run(
                 OperationRequest(.device(.report(operation)), json: global.json), global, settings, draft)
-            let octets = draft.octets
+            let octets = draft.gathered
             let report = try ModelReport(reading: octets)
             for line in report.lines { Terminal.error(line) }
             if let error = report.course.error { Terminal.error("the contact ended early: \(error)") }
@@ -84,27 +85,5 @@ extension Devices {
                 }
             }
         }
-    }
-}
-
-/// Keeps a report until its owner has seen it.
-private final class ReportDraft: OperationOutput {
-    private let other: TerminalOutput
-    private let state = Mutex<[UInt8]>([])
-
-    init(beside other: TerminalOutput) { self.other = other }
-
-    var octets: [UInt8] { state.withLock(\.self) }
-
-    func data(_ line: String) throws { try other.data(line) }
-    func note(_ line: String) { other.note(line) }
-    func progress(_ progress: TransferProgress) { other.progress(progress) }
-    func octets(_ octets: [UInt8]) throws {
-        let fits = state.withLock { state in
-            guard state.count + octets.count <= ModelReport.longest else { return false }
-            state += octets
-            return true
-        }
-        guard fits else { throw Problem("report_too_large", .ourFault, "the report is larger than 64 MiB") }
     }
 }

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import GatewayCommands
 import GatewaySettings
-import Synchronization
 
 struct Report: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -156,37 +155,13 @@ struct Report: AsyncParsableCommand {
                 "report_to_terminal", .usage, "a PDF is binary and cannot be written to a terminal",
                 hint: "name a file with --out")
         }
-        let output = GatheredOutput(beside: TerminalOutput(asJSON: global.json, answers: .terminal))
+        // A report of ten years has some megabytes.
+        let output = GatheredOutput(upTo: 256 << 20, beside: TerminalOutput(asJSON: global.json, answers: .terminal))
         try await OperationCommand.run(
             OperationRequest(.report(operation), json: global.json), global, settings, output)
         let octets = options.format == .pdf ? try await ReportPDF.make(of: output.gathered) : output.gathered
         guard let path = options.out else { return try ReportOutput.writeToStandardOutput(octets) }
         try ReportOutput.write(octets, to: path)
-    }
-}
-
-/// Keeps the bytes that an operation yields.
-private final class GatheredOutput: OperationOutput {
-    private let other: TerminalOutput
-    private let state = Mutex<[UInt8]>([])
-    /// A report of ten years has some megabytes.
-    private static let most = 256 << 20
-
-    init(beside other: TerminalOutput) { self.other = other }
-
-    var gathered: [UInt8] { state.withLock(\.self) }
-
-    func data(_ line: String) throws { try other.data(line) }
-    func note(_ line: String) { other.note(line) }
-    func octets(_ octets: [UInt8]) throws {
-        let fits = state.withLock { state in
-            guard state.count + octets.count <= Self.most else { return false }
-            state += octets
-            return true
-        }
-        guard fits else {
-            throw Problem("report_too_large", .ourFault, "the report is larger than \(Self.most >> 20) MiB")
-        }
     }
 }
 

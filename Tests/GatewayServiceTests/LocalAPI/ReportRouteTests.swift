@@ -188,27 +188,6 @@ import Testing
         #expect(try await house.get("/api/v1/reports/weight?\(Self.day)", token).status == 200)
         try await house.stop()
     }
-
-    @Test("few get in at a time, the others in turn, and too many are told so")
-    func turnstile() async throws {
-        let turnstile = Turnstile(width: 1, mostWaiting: 1)
-        let (gate, open) = AsyncStream<Void>.makeStream()
-        let first = Task {
-            try await turnstile.pass {
-                for await _ in gate { break }
-                return 1
-            }
-        }
-        while await turnstile.isFree { await Task.yield() }
-        let second = Task { try await turnstile.pass { 2 } }
-        while await turnstile.queue == 0 { await Task.yield() }
-        await #expect(throws: Turnstile.Full.self) { try await turnstile.pass { 3 } }
-        open.yield()
-        #expect(try await first.value == 1)
-        #expect(try await second.value == 2)
-        #expect(try await turnstile.pass { 4 } == 4)
-        #expect(await turnstile.isFree)
-    }
 }
 
 /// Keeps the octets that an operation yields.

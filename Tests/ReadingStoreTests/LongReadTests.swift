@@ -6,7 +6,7 @@ import Testing
 
 @testable import ReadingStore
 
-@Suite("Reads that take long", .timeLimit(.minutes(5))) struct ReaderGateTests {
+@Suite("Reads that take long", .timeLimit(.minutes(5))) struct LongReadTests {
     /// Counts to a number that no machine reaches while a test runs.
     private static let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000000) SELECT max(i) FROM n"
@@ -120,41 +120,6 @@ import Testing
         #expect(isClosed)
         #expect(try await read.value == 7)
     }
-
-    @Test("those who wait go in the order in which they came; who is cancelled meanwhile is passed over")
-    func order() async throws {
-        let gate = ReaderGate(limit: 1)
-        let course = GateCourse()
-        let (holds, hold) = AsyncStream<Void>.makeStream()
-        let first = Task { () async throws -> Void in
-            try await gate.pass {
-                course.begin()
-                for await _ in holds { break }
-            }
-        }
-        while !course.hasBegun { try await Task.sleep(for: .milliseconds(1)) }
-        var waiting: [Task<Void, any Error>] = []
-        for number in 0..<5 {
-            waiting.append(Task { () async throws -> Void in try await gate.pass { course.note(number) } })
-            try await Task.sleep(for: .milliseconds(20))
-        }
-        waiting[2].cancel()
-        let passedOver = await waiting[2].result
-        #expect(throws: CancellationError.self) { try passedOver.get() }
-        hold.yield()
-        try await first.value
-        for (number, task) in waiting.enumerated() where number != 2 { try await task.value }
-        #expect(course.order == [0, 1, 3, 4])
-    }
-}
-
-/// Who passed a gate, in order.
-private final class GateCourse: Sendable {
-    private let state = Mutex<(hasBegun: Bool, order: [Int])>((false, []))
-    var hasBegun: Bool { state.withLock(\.hasBegun) }
-    var order: [Int] { state.withLock(\.order) }
-    func begin() { state.withLock { $0.hasBegun = true } }
-    func note(_ number: Int) { state.withLock { $0.order.append(number) } }
 }
 
 /// Blocks a thread until it is its turn.
