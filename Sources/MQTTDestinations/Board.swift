@@ -70,15 +70,24 @@ struct Board: Sendable {
         meters[id] = meter
     }
 
-    /// Takes off what people do not consent to, also of readings that were pruned here.
-    ///
-    /// - Parameter denied: the kinds, by person.
-    mutating func conceal(_ denied: [String: Set<ReadingKind>], of devices: [StoredDevice]) {
+    /// Takes off what may not be shown, also of readings that were pruned here.
+    mutating func conceal(_ devices: ShownDevices, of people: [StoreUser]) {
+        guard !devices.areWhole else { return }
         let shown = Set(meters.keys).union(kept.keys.compactMap(Self.id(in:)))
-        for (person, kinds) in denied where !kinds.isEmpty {
-            for id in devices.flatMap({ naming.ids(of: $0, person: person) }) where shown.contains(id) {
-                for kind in kinds { conceal(kind, of: id) }
-                if kinds.contains(.weight) { withholdWeight(of: id) }
+        for person in people {
+            // Devices without an address are one meter if they are of one model.
+            var places: [String: [Int]] = [:]
+            for (place, device) in devices.devices.enumerated() {
+                for id in naming.ids(of: device, person: person.clientUserID) where shown.contains(id) {
+                    places[id, default: []].append(place)
+                }
+            }
+            for (id, places) in places {
+                for kind in ReadingKind.delivered
+                where places.allSatisfy({ devices.isHeld(kind, at: $0, of: person.key) }) {
+                    conceal(kind, of: id)
+                }
+                if !devices.mayWeigh(person.key) { withholdWeight(of: id) }
             }
         }
     }

@@ -52,14 +52,9 @@ extension MQTTDestination {
         do {
             // A destination that is switched off, or has moved, is told nothing.
             guard try await store.standingHold(at: try await key()) == nil else { return }
-            let (devices, people) = (try await store.devices(), try await store.users())
-            var denied: [String: Set<ReadingKind>] = [:]
-            for person in people {
-                let consents = try await store.consents(of: person.key, at: try await key())
-                denied[person.clientUserID] = Set(consents.filter { !$0.isGranted }.map(\.kind))
-            }
-            known = link.board.note(devices, people)
-            link.board.conceal(denied, of: devices)
+            let (shown, people) = (try await store.shownDevices(at: try await key()), try await store.users())
+            known = link.board.note(shown.devices, people)
+            link.board.conceal(shown, of: people)
         } catch {
             logger.notice("devices and people could not be read", metadata: ["code": "\(DeliveryFailure(error).code)"])
         }

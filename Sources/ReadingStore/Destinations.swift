@@ -186,13 +186,20 @@ extension ReadingStore {
         return try destinations(db).first { $0.key == destination }?.hold()
     }
 
-    /// Has a destination's readings wait, or delivers them again.
+    /// Has a destination's readings wait, or delivers them again: unless its address has changed while they waited, which somebody
+    /// has to accept first.
     ///
+    /// - Parameters:
+    ///   - isEnabled: whether they are delivered.
+    ///   - name: the destination's name.
+    ///   - address: a fingerprint of its address now; `nil`: the known one.
     /// - Throws: why the key is missing, if it is to deliver again: without it nothing of the queue can be checked.
-    public func setDestinationEnabled(_ isEnabled: Bool, _ name: String) async throws {
+    public func setDestinationEnabled(_ isEnabled: Bool, _ name: String, address: String? = nil) async throws {
         if isEnabled { try await requireKeys() }
-        try await setState(
-            isEnabled ? .enabled : .disabled, of: name, from: isEnabled ? [.disabled] : [.enabled, .moved])
+        try await setState(of: name, from: isEnabled ? [.disabled] : [.enabled, .moved]) { known in
+            guard isEnabled else { return .disabled }
+            return address == nil || known == nil || known == address ? .enabled : .moved
+        }
     }
 
     /// Delivers to a destination's new address what waited for the former one. Another address is another server: which
@@ -279,12 +286,14 @@ extension ReadingStore {
     /// Queues nothing for a destination any more. What was delivered there stays known, in case it comes back: then it is
     /// also asked for what it was still to take back, which is left behind until then.
     public func removeDestination(_ name: String) async throws {
-        try await setState(.removed, of: name, from: [.enabled, .disabled, .moved])
+        try await setState(of: name, from: [.enabled, .disabled, .moved]) { _ in .removed }
         try await destroyKeyIfAsked()
     }
 
+    /// - Parameter state: the state of a destination with this address.
     private func setState(
-        _ state: StoredDestination.State, of name: String, from former: Set<StoredDestination.State>
+        of name: String, from former: Set<StoredDestination.State>,
+        to state: @escaping @Sendable (_ address: String?) -> StoredDestination.State
     ) async throws {
         try await write(.setting) { db in
             guard let known = try Self.destinations(db).first(where: { $0.name == name }) else {
@@ -292,7 +301,8 @@ extension ReadingStore {
             }
             guard former.contains(known.state) else { return }
             try db.execute(
-                sql: "UPDATE destination SET state = ? WHERE key = ?", arguments: [state.rawValue, known.key.rawValue])
+                sql: "UPDATE destination SET state = ? WHERE key = ?",
+                arguments: [state(known.address).rawValue, known.key.rawValue])
         }
     }
 

@@ -159,9 +159,10 @@ struct DeviceHolds: Sendable, Hashable {
     }
 
     /// Whether nothing can be held, whatever it is.
-    var holdsNothing: Bool {
-        ignored.isEmpty && cutoffs.values.allSatisfy { $0 == .min } && selection.isOfAll && consents.isGrantedForAll
-    }
+    var holdsNothing: Bool { holdsNothingButOld && cutoffs.values.allSatisfy { $0 == .min } }
+
+    /// Whether nothing can be held but for its age.
+    var holdsNothingButOld: Bool { ignored.isEmpty && selection.isOfAll && consents.isGrantedForAll }
 
     /// The holds with the condition on `outbox AS o` and `reading AS r` that each is; none where nothing can be held.
     var conditions: [(hold: Hold, sql: String)] { conditions(since: .min) }

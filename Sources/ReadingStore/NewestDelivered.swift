@@ -22,7 +22,48 @@ public struct DeliveredReading: Sendable, Hashable {
     }
 }
 
+/// The devices, and what of them may be shown at a destination, whatever was measured and when.
+package struct ShownDevices: Sendable {
+    /// The devices, in the order they were first seen.
+    package let devices: [StoredDevice]
+    fileprivate let keys: [Int64]
+    fileprivate let holds: DeviceHolds
+    fileprivate let consents: ConsentHolds
+    fileprivate let ignored: Set<String>
+
+    /// Whether nothing is kept from it.
+    package var areWhole: Bool { ignored.isEmpty && holds.holdsNothingButOld }
+
+    /// Whether a kind is kept from it: the person doesn't consent, it is not selected, or its device or provider is ignored.
+    ///
+    /// - Parameters:
+    ///   - kind: the kind of readings.
+    ///   - place: the device's place in ``devices``.
+    ///   - person: whose readings.
+    package func isHeld(_ kind: ReadingKind, at place: Int, of person: UserKey) -> Bool {
+        ignored.contains(devices[place].description.provider)
+            || holds.hold(user: person.rawValue, kind: kind, device: keys[place], seconds: nil) != nil
+    }
+
+    /// Whether a person consents to their weight being shown, also with a body composition.
+    package func mayWeigh(_ person: UserKey) -> Bool {
+        consents.isGranted(user: person.rawValue, kind: ReadingKind.weight.code)
+    }
+}
+
 extension ReadingStore {
+    /// The devices, and what of them may be shown at a destination: readings that were pruned, too, which it may still have.
+    package func shownDevices(at destination: DestinationKey) async throws -> ShownDevices {
+        let commits = commitCount
+        return try await read { [self] db in
+            let known = try devices(db, at: commits)
+            return ShownDevices(
+                devices: known.map(\.device), keys: known.map(\.key), holds: try DeviceHolds(db, destination),
+                consents: try ConsentWords(db).holds(at: destination),
+                ignored: try Self.ignoredOrigins(db).providers)
+        }
+    }
+
     /// The newest reading of each device, person and kind that a destination has and that still counts. It has one too that
     /// it was given and that waits to be delivered again.
     ///

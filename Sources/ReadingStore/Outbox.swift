@@ -67,7 +67,8 @@ public struct RefusedReading: Sendable, Hashable {
 }
 
 extension ReadingStore {
-    /// Notes that the server has taken these: they wait no longer. A revision that came meanwhile still waits.
+    /// Notes that the server has taken these: they wait no longer. A revision that came meanwhile still waits, as a change of what the
+    /// server has.
     public func acknowledge(_ ids: [OutboxID], at instant: Instant) async throws {
         guard !ids.isEmpty else { return }
         try await write(.acknowledge) { [touchedRows] db in
@@ -78,12 +79,13 @@ extension ReadingStore {
                     room = NULL
                 WHERE \(OutboxRun.condition) AND revision = ?4 AND state IN (\(outbox: .waiting), \(outbox: .handedOver))
                 """)
-            // They were excluded on their way: the destination has them all the same.
+            // They were excluded or changed on their way: the destination has what it was sent all the same.
             let late = try PreparedStatement(
                 db,
                 """
                 \(OutboxRun.update) SET delivered_at = ?5, room = NULL
-                WHERE \(OutboxRun.condition) AND state = \(outbox: .withdrawn)
+                WHERE \(OutboxRun.condition)
+                    AND (state = \(outbox: .withdrawn) OR state = \(outbox: .waiting) AND revision > ?4)
                 """)
             let runs = OutboxRun.runs(of: ids)
             try touchedRows.note(readings: runs.map(\.readings), in: db) {

@@ -12,13 +12,22 @@ public struct VitalUser: Sendable, Hashable {
     public var connectedProviders: [String]
     /// Whether this call made the user; false where it existed and was adopted or found.
     public var isNew: Bool
+    /// The first day whose data the server keeps, `2026-01-01`; `nil`: it has no such bound, or was not asked.
+    public var ingestionStart: String?
+    /// The first day whose data the server keeps no more; `nil`: it has no such bound, or was not asked.
+    public var ingestionEnd: String?
 
     /// Makes a user.
-    public init(userID: String, clientUserID: String, connectedProviders: [String] = [], isNew: Bool = false) {
+    public init(
+        userID: String, clientUserID: String, connectedProviders: [String] = [], isNew: Bool = false,
+        ingestionStart: String? = nil, ingestionEnd: String? = nil
+    ) {
         self.userID = userID
         self.clientUserID = clientUserID
         self.connectedProviders = connectedProviders
         self.isNew = isNew
+        self.ingestionStart = ingestionStart
+        self.ingestionEnd = ingestionEnd
     }
 }
 
@@ -147,11 +156,20 @@ private struct UserAnswer: Decodable, Sendable {
     var user_id: String
     var client_user_id: String
     var connected_sources: [Source]?
+    var ingestion_start: String?
+    var ingestion_end: String?
 
     func user(isNew: Bool) -> VitalUser {
         VitalUser(
             userID: user_id, clientUserID: client_user_id,
-            connectedProviders: (connected_sources ?? []).compactMap(\.provider?.slug), isNew: isNew)
+            connectedProviders: (connected_sources ?? []).compactMap(\.provider?.slug), isNew: isNew,
+            ingestionStart: ingestion_start.flatMap(Self.day), ingestionEnd: ingestion_end.flatMap(Self.day))
+    }
+
+    /// A day, whether a time stands behind it or not; `nil` for anything else.
+    private static func day(_ text: String) -> String? {
+        let day = String(text.prefix(10))
+        return WallTime("\(day)T00:00:00") == nil ? nil : day
     }
 }
 

@@ -1,3 +1,4 @@
+import HealthReadings
 import ReadingDelivery
 import ReadingStore
 import VitalClient
@@ -11,7 +12,7 @@ extension VitalDestination {
     }
 
     /// Proves that the server can be delivered to, as far as that is possible without leaving anything there: asks for the
-    /// current person, or for their sources.
+    /// current person, or for their sources. Says what the server drops of the person, if it says so.
     public func test() async -> [Finding] {
         await Self.test(api, person: try? await store.currentUser().clientUserID)
     }
@@ -25,30 +26,34 @@ extension VitalDestination {
         var limits = VitalAPI.Limits()
         limits.connecting = .seconds(5)
         limits.call = .seconds(10)
+        let user: VitalUser?
         do {
-            try await ask(api.limited(to: limits), person.flatMap { $0.isEmpty ? nil : $0 } ?? "healthrelay-test")
+            user = try await ask(
+                api.limited(to: limits), person.flatMap { $0.isEmpty ? nil : $0 } ?? "healthrelay-test")
         } catch {
             return findings(of: error, api.server)
         }
-        return good(upTo: .permission, api.server) + [delivery]
+        return good(upTo: .permission, api.server) + [user.flatMap(dropping) ?? delivery]
     }
 
     /// Asks what only a server of this API that accepts the key answers.
-    private static func ask(_ api: VitalAPI, _ person: String) async throws {
+    ///
+    /// - Returns: the person, if the server was asked for them and knows them.
+    private static func ask(_ api: VitalAPI, _ person: String) async throws -> VitalUser? {
         if let user = try await api.signedInUserID() {
             _ = try await answer("200 with the person's sources") { try await api.connectedSources(of: user) }
-            return
+            return nil
         }
-        let isKnown = try await answer("200 with the person, or 404 for one it does not know") {
+        let known = try await answer("200 with the person, or 404 for one it does not know") {
+            () async throws -> VitalUser? in
             do {
-                _ = try await api.resolveUser(clientUserID: person)
-                return true
+                return try await api.resolveUser(clientUserID: person)
             } catch let error as VitalError where error.kind == .notFound {
-                return false
+                return nil
             }
         }
         // 404 is what any server answers to a path that it does not have, whoever asks.
-        guard !isKnown, try await !api.refusesUnknownKey(lookingUp: person) else { return }
+        guard known == nil, try await !api.refusesUnknownKey(lookingUp: person) else { return known }
         throw VitalError(
             .unexpectedAnswer, route: "GET /v2/user/resolve/{client_user_id}", status: 404,
             serverSaid: "expected 401 for a key that nobody has, found that it makes no difference")
@@ -96,6 +101,21 @@ extension VitalDestination {
             case .permission: Finding(stage.name, isGood: true, found: "users may be asked for")
             }
         }
+    }
+
+    /// What the server drops of a person's readings although it answers that it has taken them; `nil` if that is nothing.
+    private static func dropping(_ user: VitalUser) -> Finding? {
+        let today = String(Instant.systemClock.description.prefix(10))
+        let (start, end) = (user.ingestionStart, user.ingestionEnd)
+        let bounds = [
+            start.map { "before \($0) (`ingestion_start`)" }, end.map { "from \($0) on (`ingestion_end`)" },
+        ].compactMap(\.self)
+        guard !bounds.isEmpty else { return nil }
+        let isOutside = start.map { $0 > today } ?? false || end.map { $0 <= today } ?? false
+        return Finding(
+            "delivery", isGood: isOutside ? false : nil,
+            found: "the server says that it took, and drops, what is measured \(bounds.joined(separator: " or "))",
+            mend: "if that is not meant, have the bounds changed there; then `healthrelay destination redeliver`")
     }
 
     private static let delivery = Finding(

@@ -197,6 +197,42 @@ struct StateTests {
         }
     }
 
+    @Test(
+        "what is ignored or no longer selected goes off the broker though it was pruned here",
+        arguments: ["ignored", "kind", "device"], [false, true])
+    func prunedAndHeld(_ why: String, _ isRestarted: Bool) async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let (topics, id) = (try await fixture.naming.topics, try await fixture.id())
+            let own = [topics.state(of: id, .glucose), topics.discovery(of: id)]
+            try await fixture.read(1)
+            var worker = fixture.worker(fixture.destination(broker.port))
+            #expect(await worker.syncOnce().delivered == 1)
+            try await fixture.store.removeDestination("vital")
+            _ = try await fixture.store.prune(olderThan: .seconds(10_000_000))
+            #expect(try await fixture.store.query(ReadingQuery()).readings.isEmpty)
+            let before = try await kept(broker)
+            #expect(own.allSatisfy { before[$0] != nil })
+            let selection: DestinationSelection =
+                switch why {
+                case "kind": DestinationSelection(kinds: [.bloodPressure])
+                case "device": DestinationSelection(devices: .init(addresses: [0xC000_0000_0002], models: []))
+                default: DestinationSelection()
+                }
+            try await fixture.store.setRule(DestinationRule(selection: selection), of: "home")
+            if why == "ignored" {
+                try await fixture.store.setIgnored(IgnoredOrigins(providers: ["accuchek_ble"]))
+            }
+            if isRestarted { worker = fixture.worker(fixture.destination(broker.port)) }
+            try await fixture.read(1, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            #expect(await worker.syncOnce().delivered == 1)
+            let after = try await kept(broker)
+            #expect(own.allSatisfy { after[$0] == nil })
+            let cuff = try await fixture.id(device: 2)
+            #expect(after[topics.state(of: cuff, .bloodPressure)] != nil)
+        }
+    }
+
     @Test("a reading that is taken back is told, and the one before takes its place")
     func takenBack() async throws {
         let broker = try await TestBroker.start()

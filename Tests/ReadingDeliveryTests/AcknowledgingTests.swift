@@ -151,6 +151,46 @@ struct AcknowledgingTests {
         }
     }
 
+    @Test("a reading that changes while it is on its way is there, and goes again as a change of what is there")
+    func changedOnItsWay() async throws {
+        try await Fixture.with { fixture in
+            try await fixture.read(3)
+            let sent = Mutex<[OutboxItem]>([])
+            let sink = Sink { number, part throws(DeliveryFailure) in
+                sent.withLock { $0 += part.items }
+                guard number == 1, let first = part.items.first else { return }
+                do {
+                    try await fixture.store.requeue(first.reading.id, at: first.id.destination)
+                } catch { throw DeliveryFailure(error) }
+            }
+            let worker = fixture.worker(sink, clock: .system, batchLimit: 4)
+            var delivered = 0
+            for _ in 0..<2 { delivered += await worker.syncOnce().delivered }
+            let items = sent.withLock(\.self)
+            #expect(delivered == 4 && items.map(\.id.revision) == [0, 0, 0, 1])
+            #expect(items.map(\.wasDelivered) == [false, false, false, true])
+            #expect(try await fixture.store.groupsWaiting(at: worker.place()).isEmpty)
+        }
+    }
+
+    @Test("what a server has counts as left behind though it was changed on its way, and then excluded")
+    func excludedOnceChanged() async throws {
+        try await Fixture.with { fixture in
+            try await fixture.read(1)
+            let place = DestinationKey.vital
+            let groups = try await fixture.store.groupsWaiting(at: place)
+            let group = try #require(groups.first)
+            let items = try await fixture.store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 10, at: place)
+            let first = try #require(items.first)
+            try await fixture.store.requeue(first.reading.id, at: place)
+            try await fixture.store.acknowledge(items.map(\.id), at: Instant(seconds: Fixture.start))
+            try await fixture.read(1, isFailed: true)
+            #expect(try await fixture.store.leftBehind(at: place) == 1)
+            #expect(try await fixture.store.verify().isEmpty)
+        }
+    }
+
     @Test("a batch that teaches a smaller size is halved, and so is what was read ahead of it")
     func halving() async throws {
         try await Fixture.with { fixture in

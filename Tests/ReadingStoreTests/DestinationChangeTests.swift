@@ -61,6 +61,24 @@ struct DestinationChangeTests {
         #expect(try await store.verify().isEmpty)
     }
 
+    @Test("one whose address changed while it was off gets nothing at any moment before somebody accepts that")
+    func movedWhileOff() async throws {
+        let place = try await name("file", at: "here")
+        try await store.setDestinationEnabled(false, "file")
+        try await name("file", at: "there")
+        try await store.setDestinationEnabled(true, "file", address: "there")
+        #expect(try await store.standingHold(at: place) == .otherEndpoint)
+        // Nor does switching it off and on accept it.
+        try await store.setDestinationEnabled(false, "file", address: "there")
+        #expect(try await store.standingHold(at: place) == .destinationDisabled)
+        try await store.setDestinationEnabled(true, "file", address: "there")
+        #expect(try await store.standingHold(at: place) == .otherEndpoint)
+        // It is back where it was.
+        try await store.setDestinationEnabled(false, "file")
+        try await store.setDestinationEnabled(true, "file", address: "here")
+        #expect(try await store.standingHold(at: place) == nil)
+    }
+
     @Test("one that can express more kinds than before gets what is stored of them")
     func moreKinds() async throws {
         let place = try await name("file", kinds: [.bloodPressure])

@@ -163,7 +163,7 @@ struct DestinationTests {
         _ = try await store.append([Build.context(1, meal: 1)], of: contact)
         try await store.acknowledge((sent + written).map(\.id), at: Instant(seconds: 5))
         var again = try await Self.batch(store, at: place)
-        #expect(again.map(\.reading.context?.meal) == ["preprandial"] && again.map(\.wasDelivered) == [false])
+        #expect(again.map(\.reading.context?.meal) == ["preprandial"] && again.map(\.wasDelivered) == [true])
         try await store.acknowledge(again.map(\.id), at: Instant(seconds: 6))
         try await store.acknowledge(Self.batch(store, at: .vital).map(\.id), at: Instant(seconds: 6))
         let rewritten = try await Self.batch(store, at: charts)

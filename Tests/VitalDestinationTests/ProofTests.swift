@@ -34,6 +34,21 @@ private let whiteBear = #"{"user_id":"00000000-0000-4000-8000-000000000001","cli
     }
 
     @Test(
+        "the days of which the server keeps a person's data are told",
+        arguments: [
+            (#""ingestion_start":"2020-01-01""#, nil, "before 2020-01-01"),
+            (#""ingestion_start":"2999-01-01","ingestion_end":null"#, false, "before 2999-01-01"),
+            (#""ingestion_end":"2020-01-01T00:00:00""#, false, "from 2020-01-01 on"),
+            (#""ingestion_start":"2020-01-01","ingestion_end":"2999-01-01""#, nil, "or from 2999-01-01 on"),
+            (#""ingestion_start":null,"ingestion_end":"soon""#, nil, "cannot be proven"),
+        ] as [(String, Bool?, String)])
+    func bounds(_ members: String, _ isGood: Bool?, _ words: String) async throws {
+        let findings = try await findings { _ in .json(200, "\(whiteBear.dropLast()),\(members)}") }
+        #expect(findings.map(\.isGood) == [true, nil, true, true, isGood], "\(findings)")
+        #expect(findings.last?.name == "delivery" && findings.last?.found.contains(words) == true, "\(findings)")
+    }
+
+    @Test(
         "404 proves the key only where the server refuses a key that nobody has", arguments: [401, 403])
     func absent(_ status: Int) async throws {
         let findings = try await findings {

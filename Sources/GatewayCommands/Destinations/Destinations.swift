@@ -136,7 +136,7 @@ package struct Destinations: Sendable {
     /// none of them: it may look at a store that a service with settings of its own delivers from.
     package func heed() async throws {
         for (name, rule) in try rules() { try await store.setRule(rule, of: name) }
-        guard isService || !settings.current.hasImpliedDestination else { return }
+        guard saysAddresses else { return }
         // While the store is locked, too: what was denied to a destination counts under its new name from the first delivery on.
         if store.lockedBecause != nil { try await removeUnnamed() }
         // What is queued is sealed: a locked store queues nothing before its key has come back.
@@ -148,6 +148,15 @@ package struct Destinations: Sendable {
         }
         // Last, so that nothing can be pruned which one of them is still to get under its new name.
         try await removeUnnamed()
+    }
+
+    /// Whether these settings say where destinations are.
+    private var saysAddresses: Bool { isService || !settings.current.hasImpliedDestination }
+
+    /// Switches a destination on or off. It waits if its address has changed while it was off.
+    func setEnabled(_ isEnabled: Bool, _ link: DestinationLink) async throws {
+        try await store.setDestinationEnabled(
+            isEnabled, link.name, address: saysAddresses ? link.open?.fingerprint : nil)
     }
 
     /// Has the store deliver nothing more to destinations that the settings no longer name.

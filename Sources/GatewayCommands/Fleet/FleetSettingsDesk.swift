@@ -26,6 +26,8 @@ package actor FleetSettingsDesk: FleetSteering {
     /// When the trial was last looked at, and how much of it was written.
     private var looked: Int64 = 0
     private var written: Int64 = 0
+    /// What applies settings and what puts them back: one that began while the other is under way would lose its trial.
+    private let turns = OneAtATime()
 
     /// - Parameters:
     ///   - destination: the name of the destination whose centre may change settings.
@@ -49,6 +51,10 @@ package actor FleetSettingsDesk: FleetSteering {
 
     /// Lets the desk change a gateway's settings, and goes on with what an earlier process began.
     package func attach(_ gateway: Gateway) async {
+        await turns.inTurn { await goOn(with: gateway) }
+    }
+
+    private func goOn(with gateway: Gateway) async {
         self.gateway = gateway
         looked = uptime()
         guard let trial = record.trial else { return }
@@ -57,7 +63,7 @@ package actor FleetSettingsDesk: FleetSteering {
         case .trying:
             record.trial?.tried += Self.startSeconds
             keep()
-            await check()
+            await look()
         case .returning: await giveBack()
         }
     }
@@ -78,6 +84,10 @@ package actor FleetSettingsDesk: FleetSteering {
     }
 
     package func take(_ wanted: FleetConfiguration) async -> Bool {
+        await turns.inTurn { await apply(wanted) }
+    }
+
+    private func apply(_ wanted: FleetConfiguration) async -> Bool {
         guard let gateway, record.isNews(wanted.version) else { return false }
         let refused = wanted.refused + refusals(of: wanted, gateway.settings)
         if record.highest == nil, record.state != "refused" { record.highest = record.wanted }
@@ -109,7 +119,9 @@ package actor FleetSettingsDesk: FleetSteering {
     }
 
     /// Looks at the trial's time: to be called every few seconds.
-    package func check() async {
+    package func check() async { await turns.inTurn { await look() } }
+
+    private func look() async {
         let now = uptime()
         let passed = max(0, now - looked)
         looked = now

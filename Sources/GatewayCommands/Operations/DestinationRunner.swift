@@ -36,14 +36,11 @@ struct DestinationRunner {
         case .test(let name): try await test(name)
         case .enable(let name):
             let link = try gateway.destinations.require(name)
-            try await gateway.store.setDestinationEnabled(true, name)
-            // Its address may have changed while it was switched off.
-            try await gateway.destinations.heed()
+            try await gateway.destinations.setEnabled(true, link)
             await link.worker?.forgetFailures()
             try await list()
         case .disable(let name):
-            _ = try gateway.destinations.require(name)
-            try await gateway.store.setDestinationEnabled(false, name)
+            try await gateway.destinations.setEnabled(false, gateway.destinations.require(name))
             try await list()
         case .accept(let name):
             let link = try gateway.destinations.require(name)

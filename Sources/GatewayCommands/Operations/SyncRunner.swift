@@ -49,12 +49,8 @@ struct SyncRunner {
                 hint: sort == .summaries
                     ? "a webhook with `format: terra` or `format: rook_summary` takes whole days" : nil)
         }
-        for link in links { try await gateway.store.setDestinationEnabled(isEnabled, link.name) }
-        if isEnabled {
-            // Their addresses may have changed while they were switched off.
-            try await gateway.destinations.heed()
-            for link in links { await link.worker?.forgetFailures() }
-        }
+        for link in links { try await gateway.destinations.setEnabled(isEnabled, link) }
+        if isEnabled { for link in links { await link.worker?.forgetFailures() } }
         try await status()
     }
 

@@ -226,6 +226,30 @@ import Testing
         try await bench.bench.stop()
     }
 
+    @Test("a version that comes while the former settings are put back is on trial afterwards")
+    func whileReturning() async throws {
+        let bench = try await Bench()
+        let gateway = bench.bench.gateway
+        try await bench.take(1, ["log.level": .text("debug")])
+        var record = try #require(bench.record)
+        record.trial?.stage = .returning
+        try FleetRecordFile(directory: gateway.store.directory).write(record)
+        let second = Bench.desk(bench.bench, bench.time)
+        let next = FleetConfiguration(
+            gateway: try GatewayID("ward-7"), version: 2, settings: ["log.level": .text("error")])
+        async let back: Void = second.attach(gateway)
+        // It takes none before it has the gateway, which it has from the moment at which it begins to put back.
+        while await !second.take(next) { await Task.yield() }
+        await back
+        #expect(bench.settings["log.level"] == "error")
+        #expect(bench.record?.trial?.version == 2 && bench.record?.trial?.stage == .trying)
+        // And goes as any other if nothing comes of it.
+        bench.time.pass(600)
+        await second.check()
+        #expect(bench.settings["log.level"] == "info" && bench.record?.state == "rolled_back")
+        try await bench.bench.stop()
+    }
+
     @Test("what counts only after a restart is tried after it")
     func restart() async throws {
         let bench = try await Bench()
