@@ -20,12 +20,13 @@ struct CloudParts {
         var end: Instant?
         /// What the value is, where its kind doesn't say so.
         var source: String?
+        /// Whether a person typed it in, as the vendor says.
+        var isEntered = false
 
         func sample(of record: CloudRecord, _ parts: CloudParts) -> ImportedSample {
             var sample = ImportedSample(
                 person: record.person, provider: record.vendor.rawValue, source: source ?? record.vendor.title,
-                value: value,
-                time: time, end: end)
+                isEntered: isEntered, value: value, time: time, end: end)
             sample.recordName = record.recordName(parts.id, part)
             sample.formerName = parts.id == parts.givenID ? nil : record.recordName(parts.givenID, part)
             sample.updatedAt = parts.updatedAt
@@ -97,6 +98,8 @@ struct CloudParts {
             end = seconds.map { [time] in time.instant.advanced(bySeconds: Int64($0)) }
             // A later version covers as much or more, in whatever order they come; a night may become shorter.
             if self.id != id, record.collection != "sleeps" { updatedAt = updatedAt ?? end }
+            // A night's duration leaves out how long the person lay awake.
+            if record.collection == "sleeps" { end = [end, lastLevelEnd].compactMap(\.self).max() }
             readGarmin()
         }
     }
@@ -163,13 +166,19 @@ struct CloudParts {
             ("startTimeInSeconds", "startTimeOffsetInSeconds"),
             ("measurementTimeInSeconds", "measurementTimeOffsetInSeconds"),
         ] {
-            guard let number = node[key]?.integer, let seconds = Int64(exactly: number),
-                Instant.calendar.contains(seconds / 1000), seconds > 0
-            else { continue }
-            let minutes = node[offset]?.integer.map { $0 / 60 }.flatMap { abs($0) <= 14 * 60 ? $0 : nil }
+            guard let value = node[key] else { continue }
+            let number = wholeSeconds(value)
+            if number == 0 { continue }
+            // The day that comes beside it would date the record hours too early.
+            guard let seconds = number, Instant.calendar.contains(seconds / 1000), seconds > 0 else {
+                throw Unreadable(expected: "seconds since 1970 in \(key)")
+            }
+            // A health snapshot has another name for it than all other summaries.
+            let minutes = (node[offset] ?? node["offsetStartTimeInSeconds"]).flatMap(wholeSeconds).map { Int($0 / 60) }
             // Some services write milliseconds.
             return ImportedTime(
-                Instant(seconds: seconds < 10_000_000_000 ? seconds : seconds / 1000), utcOffsetMinutes: minutes ?? 0)
+                Instant(seconds: seconds < 10_000_000_000 ? seconds : seconds / 1000),
+                utcOffsetMinutes: minutes.flatMap { abs($0) <= 14 * 60 ? $0 : nil } ?? 0)
         }
         // What is of a day alone has no moment of it, and no zone.
         guard let day = node["calendarDate"]?.text, let wall = WallTime(day + "T00:00:00") else {
@@ -178,6 +187,24 @@ struct CloudParts {
         return ImportedTime(
             Instant(seconds: wall.secondsSinceEpoch), utcOffsetMinutes: 0, basis: .assumedZone, uncertaintyMinutes: 720)
     }
+
+    /// Whole seconds; `nil` for what is no number. Garmin's API has the start of some summaries, such as snapshots, as a
+    /// floating-point number.
+    private static func wholeSeconds(_ node: JSONNode) -> Int64? {
+        guard case .number(let digits) = node.value else { return nil }
+        return Double(digits).flatMap { Int64(exactly: $0.rounded(.down)) }
+    }
+
+    /// When the last stretch of a night ends, asleep or awake; `nil` if the summary doesn't tell them.
+    private var lastLevelEnd: Instant? {
+        (node["sleepLevelsMap"]?.members ?? []).flatMap { $0.node.elements ?? [] }
+            .compactMap { $0["endTimeInSeconds"].flatMap(Self.wholeSeconds) }
+            .filter { (0...Self.longestDay).contains($0 &- time.instant.seconds) }
+            .max().map { Instant(seconds: $0) }
+    }
+
+    /// The most seconds of a night, and of the day of somebody who travels: 48 hours.
+    private static let longestDay: Int64 = 172_800
 
     private mutating func readGarmin() {
         switch collection {
@@ -225,7 +252,10 @@ struct CloudParts {
                     diastolic: Quantity(diastolic, .millimetresOfMercury),
                     meanArterial: Quantity(.notANumber, .millimetresOfMercury),
                     pulse: number(["pulse"]).map { Quantity($0, .beatsPerMinute) })
-                readings.append(Part(part: "blood_pressure", value: .bloodPressure(value), time: time))
+                readings.append(
+                    Part(
+                        part: "blood_pressure", value: .bloodPressure(value), time: time,
+                        isEntered: node["sourceType"]?.text == "MANUAL"))
             } else {
                 keepRest()
             }
@@ -233,14 +263,15 @@ struct CloudParts {
         }
     }
 
-    /// The most values of one spot check; what has more is a night's or a day's.
-    private static let mostSpotChecks = 20
+    /// The most values of a day's spot checks: each has the whole record as its frame.
+    private static let mostSpotChecks = 100
 
     /// Adds one value of a spot check; its key is its distance from the record's time, in seconds.
     ///
     /// - Parameter isUnnumbered: whether its name leaves out that distance.
     private mutating func addSpotCheck(_ offset: String, _ value: JSONNode, isUnnumbered: Bool) {
-        guard let seconds = Int64(offset), (0...86_400).contains(seconds), let number = value.decimal else {
+        // They count from the day's beginning, and a day may have 25 hours, or more on a journey.
+        guard let seconds = Int64(offset), (0...Self.longestDay).contains(seconds), let number = value.decimal else {
             unreadable = unreadable ?? Unreadable(expected: "seconds and percentages in timeOffsetSpo2Values")
             return
         }

@@ -22,17 +22,31 @@ extension Journal {
     /// - Parameter people: as whose it may have been imported.
     func otherID(of sample: ImportedSample, from people: [String]) throws -> ReadingID? {
         guard sample.originalID == nil, try !holds(sample.id) else { return nil }
-        for id in sample.otherIDs where try holds(id) || pruned?.owner(of: id) == contact.user { return id }
+        for id in sample.otherIDs {
+            if try holds(id) ? holds(id, otherwise: sample) : pruned?.owner(of: id) == contact.user { return id }
+        }
         for person in people {
             var other = sample
             other.person = person
             for id in [other.id] + other.otherIDs {
-                if try holds(id), let found = try reading(id)?.reading, found.person == sample.person { return id }
+                if try holds(id), let found = try reading(id)?.reading, found.person == sample.person,
+                    try id == other.id || holds(id, otherwise: sample)
+                {
+                    return id
+                }
                 // And was pruned then.
                 if try pruned?.owner(of: id) == contact.user { return id }
             }
         }
         return nil
+    }
+
+    /// Whether the reading of one of a sample's other ids can be the sample. Of a glucose in the sample's own unit it can't: each of
+    /// two scans of a minute has a row of its own.
+    private func holds(_ id: ReadingID, otherwise sample: ImportedSample) throws -> Bool {
+        guard sample.recordName == nil, case .glucose(let glucose) = sample.value else { return true }
+        guard case .glucose(let stored)? = try reading(id)?.reading.record.value else { return false }
+        return stored.concentration?.unit != glucose.concentration?.unit
     }
 
     /// Notes what the other program says anew of a record that it names. An older version than the stored one says nothing; of

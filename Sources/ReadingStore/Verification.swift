@@ -439,8 +439,18 @@ extension Record {
         {
             found.exclusion = stored.exclusion
         }
-        // They didn't know until when a summary of a cloud goes.
+        // They didn't know until when a summary of a cloud goes, nor that a person had typed it in there.
         if stored.imported?.updatedAt == nil { found.imported?.updatedAt = nil }
+        if stored.imported?.isEntered == false { found.imported?.isEntered = false }
+        // They didn't know the name that a snapshot of a cloud has for its offset.
+        if stored.imported?.utcOffsetMinutes == 0, let minutes = imported?.utcOffsetMinutes, minutes != 0 {
+            found.imported?.utcOffsetMinutes = 0
+            found.baseTime = baseTime?.advanced(byMinutes: -minutes)
+        }
+        // They ended a night too early.
+        if stored.value.kind == .sleep, let early = stored.imported?.end, let end = imported?.end, early < end {
+            found.imported?.end = early
+        }
         // They excluded what a health sensor (2B8B) called an early estimate or beyond its limits, and kept no mark of a doubt.
         if stored.exclusion == .errorRecord { found.exclusion = stored.exclusion }
         if !stored.status.contains(.questionable) { found.status.remove(.questionable) }

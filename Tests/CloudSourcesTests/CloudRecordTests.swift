@@ -184,6 +184,70 @@ import Testing
         #expect(try seconds(record(#""28800":97"#, ""), night) == [0])
     }
 
+    @Test("each spot check of a day counts: one an hour, and those of the 25th hour")
+    func manySpotChecks() throws {
+        let seconds = (0..<25).map { Int64($0) * 3600 + 60 }
+        let values = seconds.map { #""\#($0)":97"# }.joined(separator: ",")
+        let json = CloudRecords.garmin("x-1", at: Self.date, #""timeOffsetSpo2Values":{\#(values)},"onDemand":true"#)
+        let checks = try Self.samples(.garmin, "pulseox", json).values.filter { $0.kind == .spo2 }
+        #expect(checks.map { $0.time.instant.seconds - 1_795_176_000 }.sorted() == seconds)
+    }
+
+    @Test("a health snapshot's offset has another name, and a start may have a fraction")
+    func snapshotTimes() throws {
+        func time(_ start: String, _ offset: String) throws -> ImportedTime? {
+            let json =
+                #"{"summaryId":"x-1","calendarDate":"2026-11-20","startTimeInSeconds":\#(start),"#
+                + #""durationInSeconds":120,\#(offset),"summaries":[{"summaryType":"heart_rate","avgValue":64}]}"#
+            return try Self.samples(.garmin, "healthSnapshot", json)["heart_rate"]?.time
+        }
+        let expected = ImportedTime(Instant(seconds: 1_795_176_000), utcOffsetMinutes: 120)
+        for start in ["1795176000", "1795176000.0", "1795176000.75", "1.795176E9", "1795176000125"] {
+            let named = try time(start, #""offsetStartTimeInSeconds":7200"#)
+            let usual = try time(start, #""startTimeOffsetInSeconds":7200.0"#)
+            #expect(named == expected && usual == expected, "\(start)")
+        }
+    }
+
+    @Test("a start that can't be read is named, and the record is not placed at the beginning of its day")
+    func unreadableStart() throws {
+        for start in [#""1795176000""#, "-1", "1e999", "true"] {
+            let json = #"{"summaryId":"x-1","calendarDate":"2026-11-20","startTimeInSeconds":\#(start),"lastNightAvg":44}"#
+            let record = CloudRecord(.garmin, "hrv", Array(json.utf8), person: "ann")
+            let frames = record.frames(receivedAt: Instant(seconds: 0))
+            guard frames.count == 1, case .malformed(let error) = DecodedFrame(cloudRecord: frames[0].payload) else {
+                throw Failed()
+            }
+            #expect(error.expected == "seconds since 1970 in startTimeInSeconds")
+            #expect(record.retractions(receivedAt: Instant(seconds: 0)).isEmpty)
+        }
+    }
+
+    @Test("a night ends with its last stretch, asleep or awake, and its value is how long the person slept")
+    func nights() throws {
+        let start = Int64(Self.date.timeIntervalSince1970)
+        func night(_ levels: String) throws -> ImportedSample? {
+            let members = #""awakeDurationInSeconds":3960,"sleepLevelsMap":{\#(levels)}"#
+            let json = CloudRecords.garmin("x-1", at: Self.date, members, seconds: 27_720)
+            return try Self.samples(.garmin, "sleeps", json)["record"]
+        }
+        let whole = try night(
+            #""deep":[{"startTimeInSeconds":\#(start),"endTimeInSeconds":\#(start + 27_000)}],"#
+                + #""awake":[{"startTimeInSeconds":\#(start + 27_000),"endTimeInSeconds":\#(start + 31_680)}]"#)
+        #expect(whole?.end?.seconds == start + 31_680 && kept(whole)?.value.description == "27720")
+        for levels in ["", #""deep":[]"#, #""deep":[{"endTimeInSeconds":0}]"#, #""deep":[{"endTimeInSeconds":"x"}]"#] {
+            let plain = try night(levels)
+            #expect(plain?.end?.seconds == start + 27_720, "\(levels)")
+        }
+    }
+
+    @Test("a blood pressure that a person typed in says so", arguments: ["MANUAL", "DEVICE"])
+    func typed(source: String) throws {
+        let members = #""systolic":120,"diastolic":80,"sourceType":"\#(source)""#
+        let pressure = try Self.samples(.garmin, "bloodPressures", CloudRecords.garmin("x-1", at: Self.date, members))
+        #expect(pressure["blood_pressure"]?.isEntered == (source == "MANUAL"))
+    }
+
     @Test("what is there and is no number is unreadable, and the rest is read; a day without steps has none")
     func noNumbers() throws {
         func decoded(_ vendor: CloudVendor, _ collection: String, _ json: String) -> [DecodedFrame] {

@@ -125,6 +125,37 @@ struct ImportedSampleTests {
         #expect(named.otherIDs.isEmpty)
     }
 
+    @Test("a rounded glucose of a device with a serial number has the ids that it has in the other unit")
+    func otherUnits() {
+        func serial(_ text: String, _ unit: MeasurementUnit, _ distinction: String? = "ABC") -> ImportedSample {
+            var sample = Self.glucose(text, unit)
+            sample.distinction = distinction
+            return sample
+        }
+        // What programs take for a mmol/L, in mg/dL.
+        let factors = ["18", "18.0156", "18.016", "18.0182", "18.02"].compactMap { ExactDecimal($0) }
+        for whole in Int64(20)...500 {
+            let ours = serial("\(whole)", .milligramsPerDecilitre)
+            let (id, others) = (ours.id, ours.otherIDs)
+            for factor in factors {
+                let tenths = ExactDecimal(significand: whole).divided(by: factor, places: 1)
+                let theirs = serial(tenths?.description ?? "", .millimolesPerLitre)
+                let isKnown = theirs.id == id || others.contains(theirs.id) && theirs.otherIDs.contains(id)
+                #expect(isKnown, "\(whole) mg/dL by \(factor)")
+            }
+        }
+        let limits = [MeasurementUnit.milligramsPerDecilitre, .millimolesPerLitre].map { unit in
+            var sample = serial("1", unit)
+            sample.value = .glucose(GlucoseValue(concentration: Quantity(.positiveInfinity, unit)))
+            return sample
+        }
+        #expect(limits[0].otherIDs == [limits[1].id] && limits[1].otherIDs == [limits[0].id])
+        // A difference that a device shows; digits that no device shows; another program.
+        #expect(!serial("5.6", .millimolesPerLitre).otherIDs.contains(serial("103", .milligramsPerDecilitre).id))
+        #expect(serial("5.605", .millimolesPerLitre).otherIDs.isEmpty)
+        #expect(serial("101", .milligramsPerDecilitre, nil).otherIDs.isEmpty)
+    }
+
     @Test("another person, provider, source, time, end, kind or value has another id")
     func otherID() {
         let sample = Self.glucose()

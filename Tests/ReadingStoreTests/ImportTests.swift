@@ -83,6 +83,36 @@ struct ImportTests {
         }
     }
 
+    @Test("promise 2: a glucose of LibreView is stored once, whichever unit it comes in, and each of two scans of a minute")
+    func glucoseUnits() async throws {
+        func scan(_ text: String, _ unit: MeasurementUnit) -> ImportedSample {
+            let number = ExactDecimal(text) ?? ExactDecimal(significand: 0)
+            return ImportedSample(
+                person: "white_bear", provider: "freestyle_libre_ble", source: "FreeStyle LibreLink",
+                sourceDevice: "ABC",
+                value: .glucose(
+                    GlucoseValue(concentration: Quantity(number, unit), sampleType: .interstitialFluid)),
+                time: ImportedTime(Build.instant("2026-11-20T08:00:00Z"), utcOffsetMinutes: 0), distinction: "ABC")
+        }
+        // 181 mg/dL may be 10.1 mmol/L, which has the id of 182 mg/dL.
+        let whole = ["182", "181", "101"].map { scan($0, .milligramsPerDecilitre) }
+        let tenths = ["10.1", "10.0", "5.6"].map { scan($0, .millimolesPerLitre) }
+        for isFirst in [true, false] {
+            let harness = try await Harness()
+            let (one, other) = isFirst ? (whole, tenths) : (tenths, whole)
+            let first = try await harness.store.add(one)
+            #expect(first == one.map { ImportOutcome.stored($0.id, excluded: nil) })
+            for samples in [other, one, other] {
+                let outcomes = try await harness.store.add(samples)
+                #expect(outcomes.allSatisfy { if case .present = $0 { true } else { false } })
+            }
+            let readings = try await harness.all()
+            #expect(Set(readings.map(\.id)) == Set(one.map(\.id)))
+            let findings = try await harness.store.verify()
+            #expect(findings.isEmpty)
+        }
+    }
+
     @Test("samples of two people and providers come together; one of nobody known stores none of them")
     func origins() async throws {
         let harness = try await Harness()

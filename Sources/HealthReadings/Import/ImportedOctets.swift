@@ -359,6 +359,48 @@ extension Quantity {
     }
 }
 
+extension Quantity {
+    /// What a glucose that is rounded as meters show it, to whole mg/dL or tenths of mmol/L, may be when it is shown in the other
+    /// unit; none for one with more digits.
+    ///
+    /// Programs take 18 to 18.02 mg/dL for a mmol/L, so that each value has up to three.
+    var inOtherUnit: [Quantity] {
+        // Half a step in either direction, in whole numbers.
+        switch unit {
+        case .milligramsPerDecilitre:
+            shown(in: .millimolesPerLitre, exponent: -1, steps(places: 0)) { whole in
+                let lowest = (1000 * whole + 900) / 1802
+                let highest = (10 * whole + 9) / 18
+                return lowest...highest
+            }
+        case .millimolesPerLitre:
+            shown(in: .milligramsPerDecilitre, exponent: 0, steps(places: 1)) { tenths in
+                let lowest = 18 * tenths / 10
+                let highest = (1802 * tenths + 901) / 1000
+                return lowest...highest
+            }
+        default: []
+        }
+    }
+
+    private func shown(
+        in unit: MeasurementUnit, exponent: Int16, _ steps: Int64?, _ range: (Int64) -> ClosedRange<Int64>
+    ) -> [Quantity] {
+        if [.positiveInfinity, .negativeInfinity].contains(number) { return [Quantity(number, unit)] }
+        guard let steps else { return [] }
+        return range(steps).map { Quantity(ExactDecimal(significand: $0, exponent: exponent), unit) }
+    }
+
+    /// The number in steps of its last decimal place; `nil` if it has more places, or is none.
+    private func steps(places: Int16) -> Int64? {
+        guard let digits = number.digits,
+            let rounded = digits.multiplied(by: ExactDecimal(significand: 1), places: places),
+            rounded.isNumericallyEqual(to: digits), (1...10_000).contains(rounded.significand)
+        else { return nil }
+        return rounded.significand
+    }
+}
+
 extension ExactDecimal {
     /// The number as kept samples are told apart by: without zeros at its end, which mean nothing there.
     fileprivate var comparable: ExactDecimal {

@@ -159,23 +159,37 @@ public struct ImportedSample: Sendable, Hashable {
 
     /// The other ids that a stored reading of this sample may have; none for most samples.
     ///
-    /// One is the id by ``formerName``. The others are of the same weight when it is written with other digits.
+    /// One is the id by ``formerName``. The others are of the same weight or glucose when it is written with other digits.
     ///
     /// An id is made of the weight in steps of 10 g. A scale with steps of 5 g weighs in the middle between two of them, and
     /// whether that is rounded up or down depends on the unit: 70.005 kg becomes 70.00, and 154.335 lb, as another program
     /// writes it, 70.01.
+    ///
+    /// LibreView, whose samples have a ``distinction``, rounds a glucose in either unit: 101 mg/dL is 5.6 mmol/L in another file,
+    /// and so is 100. These ids are the same sample's only if the stored reading is in the other unit.
     public var otherIDs: [ReadingID] {
         if let formerName { return [Self.id(ofRecord: formerName, person: person, provider: provider, kind: kind)] }
-        guard originalID == nil, recordName == nil, case .vital(let vital) = value, vital.kind == .weight,
-            let weight = vital[.weight]
-        else { return [] }
-        return weight.neighbours.map { neighbour in
-            let quantities = vital.quantities.map { measured in
-                VitalValue.Measured(measured.part, measured.part == .weight ? neighbour : measured.quantity)
-            }
+        guard originalID == nil, recordName == nil else { return [] }
+        return otherValues.map { value in
             var other = self
-            other.value = .vital(VitalValue(kind: .weight, quantities))
+            other.value = value
             return other.id
+        }
+    }
+
+    /// What another program or file may have written for the value.
+    private var otherValues: [RecordValue] {
+        switch value {
+        case .vital(let vital) where vital.kind == .weight:
+            (vital[.weight]?.neighbours ?? []).map { neighbour -> RecordValue in
+                let quantities = vital.quantities.map { measured in
+                    VitalValue.Measured(measured.part, measured.part == .weight ? neighbour : measured.quantity)
+                }
+                return .vital(VitalValue(kind: .weight, quantities))
+            }
+        case .glucose(let glucose) where distinction != nil:
+            (glucose.concentration?.inOtherUnit ?? []).map { .glucose(GlucoseValue(concentration: $0)) }
+        default: []
         }
     }
 
