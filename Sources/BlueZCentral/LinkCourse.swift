@@ -7,8 +7,11 @@ import Logging
 /// services are resolved; given up after a bounded time, with nothing left half-made.
 struct LinkCourse {
     /// Links that came and went before anything could be asked over them, until a bonded device counts as having lost
-    /// its key: BlueZ before 5.82 does not say why they went. One that it says was out of reach does not count.
+    /// its key: BlueZ up to 5.82 does not say why they went. One that may have been out of reach does not count.
     static let lossesToForget = 3
+    /// Links that a bonded device may lose so that nobody knows whether it has lost its key, until it is left alone. Others
+    /// wait for their turn to be connected meanwhile.
+    static let lossesToLeave = 3
 
     private static let leftAtOnce = "the device disconnected at once"
 
@@ -23,7 +26,7 @@ struct LinkCourse {
     func run() async throws -> (Instant, DeviceObject) {
         let deadline = ContinuousClock.now + limits.connectAltogether
         var pause = limits.pause
-        var losses = 0
+        var (losses, unexplained) = (0, 0)
         while true {
             try Task.checkCancellation()
             guard let properties = try await wire.look() else {
@@ -32,6 +35,7 @@ struct LinkCourse {
             let device = DeviceObject(path: wire.path, properties, logger: context.logger)
             let connections = wire.link.connections
             var why: String
+            var isCancelled = false
             do {
                 if !wire.link.isConnected { try await ask() }
                 why = try await resolve()
@@ -45,16 +49,20 @@ struct LinkCourse {
                 }
             } catch let error as DBusError {
                 why = try await judge(error, device)
+                isCancelled = RemoteError(error)?.isCancelled ?? false
             } catch {
                 await abandon()
                 throw error
             }
             if device.isBonded {
                 let link = wire.link
-                if link.connections != connections, !(link.reason?.hasSuffix(".Timeout") ?? false) { losses += 1 }
+                if link.connections != connections, !(link.reason?.hasSuffix(".Timeout") ?? false) {
+                    // The kernel has no reason for a link over which nothing was heard.
+                    if isCancelled, link.reason?.hasSuffix(".Unknown") ?? true { unexplained += 1 } else { losses += 1 }
+                }
                 if isAuthenticationLost || losses == Self.lossesToForget { throw await forgotten() }
             }
-            guard ContinuousClock.now + pause < deadline else {
+            guard unexplained < Self.lossesToLeave, ContinuousClock.now + pause < deadline else {
                 await abandon()
                 throw RadioError.notConnected(address, why)
             }
@@ -111,6 +119,8 @@ struct LinkCourse {
         guard remote.isPassing else {
             throw RadioError.notConnected(address, remote.message.isEmpty ? remote.name : remote.message)
         }
+        // The daemon answers before it tells that the link has gone, and why. What is in progress may make one that stays.
+        if !remote.isInProgress { await wire.awaitEnd(within: limits.farewell) }
         return remote.message
     }
 

@@ -25,7 +25,7 @@ final class PeripheralWire: Sendable {
         var connectedAt: Instant?
         /// How often a link came.
         var connections = 0
-        /// Why it went, of daemons that tell (5.82 and later): `org.bluez.Reason.Authentication`.
+        /// Why it went, of daemons that tell (later than 5.82): `org.bluez.Reason.Authentication`.
         var reason: String?
         fileprivate var connectedSignals = 0
         fileprivate var resolvedSignals = 0
@@ -114,6 +114,16 @@ final class PeripheralWire: Sendable {
             }
         }
         return true
+    }
+
+    /// Waits until the link has gone, where there is one.
+    func awaitEnd(within time: Duration) async {
+        let deadline = ContinuousClock.now + time
+        while link.isConnected {
+            guard case .signals = await subscription.next(within: ContinuousClock.now.duration(to: deadline)) else {
+                return
+            }
+        }
     }
 
     /// From now on the values of this characteristic count. What else changes them (a read, another program's

@@ -56,9 +56,13 @@ struct RemoteError: Sendable, Hashable {
     /// The daemon says outright that the device has lost its key (since 5.8x; before it says "abort-by-local").
     var isKeyMissing: Bool { message.contains("key-missing") || message.contains("Key Missing") }
 
+    /// The link came and went before the daemon could use it: at the edge of reach, or because the device rejects the key
+    /// (`device_remove_connection`; "br" though the link was LE, and other words before 5.62).
+    var isCancelled: Bool { message.contains("connection-canceled") || message == "Disconnected early" }
+
     /// A connection attempt that is worth another: these pass by themselves (BlueZ, `src/error.c`, and its issues).
     var isPassing: Bool {
-        isInProgress
+        isInProgress || isCancelled
             || [
                 "abort-by-local", "Input/output error", "Software caused connection abort", "Connection reset by peer",
                 "connection-unknown", "connection-refused", "concurrent-connection-limit", "abort-by-remote",
@@ -83,8 +87,13 @@ struct RemoteError: Sendable, Hashable {
             }
         case "org.bluez.Error.NotAuthorized": return 0x08
         case "org.bluez.Error.NotSupported": return 0x06
-        case "org.bluez.Error.InvalidOffset": return 0x07
-        case "org.bluez.Error.InvalidValueLength": return 0x0D
+        case "org.bluez.Error.InvalidArguments":
+            switch message {
+            case "Invalid offset": return 0x07
+            case "Invalid Length": return 0x0D
+            // The daemon did not ask the device.
+            default: return nil
+            }
         case "org.bluez.Error.ImproperlyConfigured": return 0xFD
         case "org.bluez.Error.Failed":
             let marker = "ATT error: 0x"

@@ -14,10 +14,20 @@ actor DeviceTurns {
         case occupied
     }
 
+    /// What somebody who waits for a device wants with it.
+    enum Wish: Hashable {
+        /// Nothing for which anything else has to end.
+        case whenFree
+        /// To watch it for as long as it sends: a transfer that has no end of its own is to end for that.
+        case watch
+        /// Something that comes to an end: whoever watches it is to end for that, too.
+        case use
+    }
+
     private var occupied: [DeviceAddress: SharedTransfer?] = [:]
     private var waiting: [DeviceAddress: [AsyncStream<Never>.Continuation]] = [:]
-    /// How many wait for a device to do something else with it.
-    private var wanting: [DeviceAddress: Int] = [:]
+    /// How many wait for a device, and for what.
+    private var wishes: [DeviceAddress: [Wish: Int]] = [:]
 
     /// Takes the turn to read, where the device is free.
     func enter(_ address: DeviceAddress, reading transfer: SharedTransfer) -> Entry {
@@ -32,9 +42,9 @@ actor DeviceTurns {
 
     /// Does something with a device when it is its turn.
     nonisolated func inTurn<Result: Sendable>(
-        _ address: DeviceAddress, _ body: () async throws -> Result
+        _ address: DeviceAddress, to wish: Wish = .use, _ body: () async throws -> Result
     ) async throws -> Result {
-        while await !take(address) { try await waitForTurn(address) }
+        while await !take(address) { try await waitForTurn(address, to: wish) }
         do {
             let result = try await body()
             await leave(address)
@@ -52,24 +62,26 @@ actor DeviceTurns {
     }
 
     /// Waits until whoever has the device now lets go of it; somebody else may have been faster then.
-    ///
-    /// - Parameter isUrgent: whether a transfer that has no end of its own is to end for that.
-    func waitForTurn(_ address: DeviceAddress, isUrgent: Bool = true) async throws {
+    func waitForTurn(_ address: DeviceAddress, to wish: Wish = .use) async throws {
         try Task.checkCancellation()
         guard occupied[address] != nil else { return }
         let (stream, continuation) = AsyncStream.makeStream(of: Never.self)
         waiting[address, default: []].append(continuation)
-        if isUrgent { wanting[address, default: 0] += 1 }
+        wishes[address, default: [:]][wish, default: 0] += 1
         for await _ in stream {}
-        if isUrgent {
-            let left = (wanting[address] ?? 1) - 1
-            wanting[address] = left > 0 ? left : nil
-        }
+        let left = (wishes[address]?[wish] ?? 1) - 1
+        wishes[address]?[wish] = left > 0 ? left : nil
+        if wishes[address]?.isEmpty == true { wishes[address] = nil }
         try Task.checkCancellation()
     }
 
     /// Whether somebody waits for a device to do something else with it.
-    func isWanted(_ address: DeviceAddress) -> Bool { wanting[address] != nil }
+    ///
+    /// - Parameter orWatched: whether to watch it counts.
+    func isWanted(_ address: DeviceAddress, orWatched: Bool = true) -> Bool {
+        let wishes = wishes[address] ?? [:]
+        return wishes[.use] != nil || (orWatched && wishes[.watch] != nil)
+    }
 
     /// Lets go of a device.
     func leave(_ address: DeviceAddress) {

@@ -86,7 +86,7 @@ public struct DevicesManager: Sendable {
     /// Removes the bond with a device here. The device keeps its own until it is told otherwise; its readings, sequence
     /// epochs and clock stay remembered.
     ///
-    /// A transfer that is going on is waited for.
+    /// A transfer that is going on is waited for; a recording lets go of the device.
     ///
     /// - Returns: whether there was a bond.
     /// - Throws: `RadioError`, or the memory's error.
@@ -169,10 +169,10 @@ public struct DevicesManager: Sendable {
 
     /// Does something with a device when it is its turn, and notes a fault that it meets.
     func inTurn<Result: Sendable>(
-        _ address: DeviceAddress, _ body: () async throws -> Result
+        _ address: DeviceAddress, to wish: DeviceTurns.Wish = .use, _ body: () async throws -> Result
     ) async throws -> Result {
         do {
-            let result = try await turns.inTurn(address, body)
+            let result = try await turns.inTurn(address, to: wish, body)
             faultBoard.noteRadioWorks()
             return result
         } catch {

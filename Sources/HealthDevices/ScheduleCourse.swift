@@ -290,7 +290,7 @@ struct ScheduleCourse {
             }
             guard !wasRead else { return }
             inbox.yield(.wasOccupied(address))
-            guard (try? await manager.turns.waitForTurn(address, isUrgent: false)) != nil else { return }
+            guard (try? await manager.turns.waitForTurn(address, to: .whenFree)) != nil else { return }
             inbox.yield(.freed(address))
         }
     }

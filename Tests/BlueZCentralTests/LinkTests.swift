@@ -53,7 +53,8 @@ struct LinkTests {
     @Test(
         "What passes by itself is tried again",
         arguments: [
-            EmulatedDaemon.abortByLocal, EmulatedDaemon.error("InProgress", "Operation already in progress"),
+            EmulatedDaemon.abortByLocal, EmulatedDaemon.cancelled, EmulatedDaemon.error("Failed", "Disconnected early"),
+            EmulatedDaemon.error("InProgress", "Operation already in progress"),
             EmulatedDaemon.error("Failed", "Operation already in progress"),
             EmulatedDaemon.error("Failed", "Input/output error"),
             EmulatedDaemon.error("Failed", "Software caused connection abort"),
@@ -216,6 +217,37 @@ struct LinkTests {
         }
         let attempts = await bench.daemon.log.count { $0.hasSuffix("Device1.Connect") }
         #expect(attempts > LinkCourse.lossesToForget)
+    }
+
+    @Test(
+        "A link that goes before it is encrypted is made again, and says of the bond what the daemon says of it",
+        arguments: [
+            ("", RadioError.notConnected(Bench.meter, "br-connection-canceled"), LinkCourse.lossesToLeave),
+            (
+                "org.bluez.Reason.Unknown", RadioError.notConnected(Bench.meter, "br-connection-canceled"),
+                LinkCourse.lossesToLeave
+            ),
+            ("org.bluez.Reason.Remote", RadioError.forgottenByDevice(Bench.meter), LinkCourse.lossesToForget),
+            ("org.bluez.Reason.Authentication", RadioError.forgottenByDevice(Bench.meter), 1),
+        ])
+    func explainsCancelledLinks(_ reason: String, _ expected: RadioError, _ attempts: Int) async throws {
+        let bench = try await Bench()
+        _ = try await bench.addMeter(Bench.meter.description, Self.bonded)
+        await bench.daemon.on("Device1.Connect") { daemon, call in
+            try await daemon.changeDevice(call.path, ["Connected": .bool(true)])
+            // The answer comes before the news, as from bluetoothd.
+            Task {
+                try await Task.sleep(for: .milliseconds(20))
+                if !reason.isEmpty {
+                    try await daemon.emit(
+                        call.path, "org.bluez.Device1", "Disconnected", [.string(reason), .string("")])
+                }
+                try await daemon.changeDevice(call.path, ["Connected": .bool(false)])
+            }
+            throw EmulatedDaemon.cancelled
+        }
+        await #expect(throws: expected) { _ = try await bench.connect() }
+        #expect(await bench.daemon.log.count { $0.hasSuffix("Device1.Connect") } == attempts)
     }
 
     @Test("A daemon that says the key is missing is believed at once")

@@ -352,8 +352,8 @@ struct ValueTests {
             (EmulatedDaemon.error("NotPermitted", "what now"), .attribute(0x02)),
             (EmulatedDaemon.error("NotAuthorized", "Operation Not Authorized"), .attribute(0x08)),
             (EmulatedDaemon.error("NotSupported", "Operation is not supported"), .attribute(0x06)),
-            (EmulatedDaemon.error("InvalidOffset", "Invalid offset"), .attribute(0x07)),
-            (EmulatedDaemon.error("InvalidValueLength", "Invalid Length"), .attribute(0x0D)),
+            (EmulatedDaemon.error("InvalidArguments", "Invalid offset"), .attribute(0x07)),
+            (EmulatedDaemon.error("InvalidArguments", "Invalid Length"), .attribute(0x0D)),
             (EmulatedDaemon.error("Failed", "Operation failed with ATT error: 0x80"), .attribute(0x80)),
             (EmulatedDaemon.error("Failed", "Operation failed with ATT error: 0xfd"), .attribute(0xFD)),
         ])

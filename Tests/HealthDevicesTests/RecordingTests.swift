@@ -482,6 +482,74 @@ import Testing
         #expect(device.log.events.suffix(2) == [.stop(0x2A37), .disconnect])
     }
 
+    /// A strap in reach of the bench's radio, which sends these beats when it is subscribed to.
+    private static func strap(
+        _ bench: RadioBench, _ beats: Range<UInt16>, _ adjust: (inout EmulatedDevice.Behaviour) -> Void
+    ) -> EmulatedDevice {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.address = .device(1)
+        behaviour.name = "Strap"
+        behaviour.services = [0x180D]
+        behaviour.more = [(0x2A37, 0x180D)]
+        behaviour.streams[0x2A37] = beats.map { Self.rate($0) }
+        adjust(&behaviour)
+        let device = EmulatedDevice(behaviour, log: EventLog())
+        bench.radio.add(device)
+        return device
+    }
+
+    @Test("a device that cannot be recorded is left alone, each time for longer, though it is heard again at once")
+    func restsAfterFailures() async throws {
+        let bench = RadioBench()
+        bench.store.close()
+        let device = Self.strap(bench, 60..<61) { _ in }
+        let failures = Told<RecordingEvent>()
+        let task = Task {
+            try await bench.manager.record([.device(1)]) { event in
+                if case .failed = event { failures.note(event) }
+            }
+        }
+        for (count, rest) in zip(1..., [Duration.seconds(5), .seconds(15), .seconds(30), .seconds(60), .seconds(60)]) {
+            try await eventually("it rests after failure \(count)") {
+                failures.events.count == count && bench.clock.sleeps == [rest]
+            }
+            #expect(device.log.events.count { $0 == .connect } == count)
+            bench.clock.advance(by: rest)
+        }
+        task.cancel()
+        await #expect(throws: (any Error).self) { try await task.value }
+    }
+
+    @Test("a device that is recorded, or watched, is let go of for whoever unpairs it", arguments: [true, false])
+    func letsGo(_ isRecorded: Bool) async throws {
+        let bench = RadioBench()
+        let device = Self.strap(bench, 60..<80) {
+            $0.isPaired = true
+            $0.silence = .lastsUntilCancelled
+            $0.isHeld = true
+        }
+        try await bench.store.notePairing(of: DeviceDescription(address: .device(1), name: "Strap"), as: .proven)
+        let task = Task {
+            if isRecorded { return try await bench.manager.record([.device(1)]) }
+            for try await _ in bench.manager.live([.device(1)]) {}
+        }
+        try await eventually("it is subscribed to") { device.log.events.contains(.start(0x2A37)) }
+        let unpaired = Told<Bool>()
+        let unpairing = Task { unpaired.note(try await bench.manager.unpair(.device(1))) }
+        while await !bench.manager.turns.isWanted(.device(1)) { try await Task.sleep(for: .milliseconds(1)) }
+        // Else it would be heard at once, and recorded again.
+        device.change {
+            $0.isHeld = false
+            $0.isInReach = false
+        }
+        try await eventually("it is unpaired") { unpaired.events == [true] }
+        try await unpairing.value
+        #expect(device.log.events.suffix(2) == [.stop(0x2A37), .disconnect])
+        #expect(bench.store.frames.contains { $0.format == .heartRateBlock } == isRecorded)
+        task.cancel()
+        _ = await task.result
+    }
+
     // MARK: Statuses
 
     @Test("what an oximeter measures while it calibrates has no value, a doubt marks the minute; earlier blocks stay")

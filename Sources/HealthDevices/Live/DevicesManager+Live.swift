@@ -9,7 +9,7 @@ extension DevicesManager {
     ///
     /// Each device is connected when it is heard, again when it comes back, and left when the iteration ends. A reader
     /// that does not keep up loses the oldest values, so that memory does not grow. Several may look at once: each
-    /// device is followed by one of them at a time.
+    /// device is followed by one of them at a time. To pair, unpair or read it, or set its clock, goes first.
     ///
     /// - Parameters:
     ///   - addresses: the devices, paired or not; all paired ones that the catalogue knows as live where this is empty.
@@ -73,7 +73,7 @@ extension DevicesManager {
         _ peripheral: any Peripheral, _ pace: LivePace, _ yield: @escaping @Sendable (LiveReading) -> Void
     ) async throws -> LiveCourse.End {
         guard let address = peripheral.advertisement.address else { return .gone }
-        return try await inTurn(address) {
+        return try await inTurn(address, to: .watch) {
             do {
                 _ = try await peripheral.connect()
                 let characteristics = try await peripheral.characteristics()
@@ -81,6 +81,7 @@ extension DevicesManager {
                 let device = describe(advertisement, offering: OfferedServices(characteristics))
                 let stream = device.model.flatMap { catalogue[$0] }?.oximeterStream
                 var course = LiveCourse(peripheral, device, pace, stream: stream)
+                course.isWanted = { [turns] in await turns.isWanted(address, orWatched: false) }
                 let end = try await course.run(characteristics, yield)
                 await peripheral.disconnectSurely()
                 return end

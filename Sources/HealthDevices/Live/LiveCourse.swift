@@ -23,11 +23,15 @@ struct LiveCourse {
         case gone
         /// It answers, and nobody wears it.
         case unworn
+        /// Somebody else waits for it.
+        case wanted
     }
 
     let peripheral: any Peripheral
     let device: DeviceDescription
     let pace: LivePace
+    /// Whether somebody else waits for the device: it has no end of its own. Asked after each burst of values.
+    var isWanted: @Sendable () async -> Bool = { false }
     private let decoder = StandardFrameDecoder()
     private var variability: HeartRateVariability
     private var toldAt: Instant?
@@ -80,6 +84,7 @@ struct LiveCourse {
                     return .gone
                 }
                 for value in values { try await take(value, yield, keep) }
+                if await isWanted() { return .wanted }
             }
         }
     }
@@ -111,6 +116,7 @@ struct LiveCourse {
             }
             unanswered = streamReader?.answers == before ? unanswered + 1 : 0
             if let streamReader, streamReader.unworn >= Self.mostUnworn { return .unworn }
+            if await isWanted() { return .wanted }
         }
         return .gone
     }

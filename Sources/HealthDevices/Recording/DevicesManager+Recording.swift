@@ -9,7 +9,8 @@ extension DevicesManager {
     ///
     /// Each device is connected when it is heard, and again when it comes back. What has come is durable every quarter of a
     /// minute, and at once when the recording ends or the device leaves. One that answers and is not worn is left alone for two
-    /// minutes.
+    /// minutes, and one that cannot be recorded for up to a minute. To pair, unpair or read a device by the same
+    /// ``DevicesManager``, or set its clock, goes first: it is let go of, and recorded again when it is heard.
     ///
     /// ```swift
     /// try await manager.record([strap]) { event in
@@ -95,17 +96,23 @@ final class BusyDevices: Sendable {
 private struct RecordingSession: Sendable {
     /// How long a device is left alone of which nothing may be kept.
     private static let restWithoutConsent: Duration = .seconds(60)
+    /// How long a device is left alone after the first, second, … time in a row that it could not be recorded; the last holds
+    /// for all others. It is heard again as soon as it is left, and each connection costs its battery.
+    private static let restsAfterFailures: [Duration] = [.seconds(5), .seconds(15), .seconds(30), .seconds(60)]
 
     let manager: DevicesManager
     let options: RecordingOptions
     let busy: BusyDevices
     let permitted: @Sendable (DeviceAddress) async throws -> Set<ReadingKind>
     let report: @Sendable (RecordingEvent) async -> Void
-    private let windows = Windows()
+    private let past = Past()
 
-    /// The windows that go on, by device.
-    private final class Windows: Sendable {
-        let all = Mutex<[DeviceAddress: HeartBeatWindow]>([:])
+    /// What is kept of each device from one contact to the next.
+    private final class Past: Sendable {
+        /// The windows that go on.
+        let windows = Mutex<[DeviceAddress: HeartBeatWindow]>([:])
+        /// How often in a row it could not be recorded.
+        let failures = Mutex<[DeviceAddress: Int]>([:])
     }
 
     init(
@@ -129,7 +136,9 @@ private struct RecordingSession: Sendable {
                     throw Recorder.ConsentWithdrawn()
                 }
                 isRefused = false
-                guard try await record(peripheral, at: address) == .unworn else { return }
+                let end = try await record(peripheral, at: address)
+                past.failures.withLock { $0[address] = nil }
+                guard end == .unworn else { return }
                 try await manager.clock.sleep(for: LiveCourse.restUnworn)
             } catch is CancellationError {
                 return
@@ -139,13 +148,20 @@ private struct RecordingSession: Sendable {
                 isRefused = true
                 guard (try? await manager.clock.sleep(for: Self.restWithoutConsent)) != nil else { return }
             } catch {
-                return await report(.failed(address, ContactFailure(error)))
+                await report(.failed(address, ContactFailure(error)))
+                let failures = past.failures.withLock { failures in
+                    failures[address, default: 0] += 1
+                    return failures[address, default: 0]
+                }
+                let rests = Self.restsAfterFailures
+                try? await manager.clock.sleep(for: rests[min(failures, rests.count) - 1])
+                return
             }
         }
     }
 
     private func record(_ peripheral: any Peripheral, at address: DeviceAddress) async throws -> LiveCourse.End {
-        try await manager.inTurn(address) {
+        try await manager.inTurn(address, to: .watch) {
             do {
                 let connectedAt = try await peripheral.connect()
                 busy.noteConnection(of: address)
@@ -172,11 +188,13 @@ private struct RecordingSession: Sendable {
         await report(.began(contact))
         let recorder = Recorder(
             contact: contact, journal: reader.journal,
-            window: windows.all.withLock { $0.removeValue(forKey: address) }
+            window: past.windows.withLock { $0.removeValue(forKey: address) }
                 ?? HeartBeatWindow(seconds: options.variabilityWindowSeconds),
             permitted: { [permitted] in try await permitted(address) }, report: report)
-        let recorded = await reader.record(peripheral, characteristics, with: recorder, of: contact, report)
-        windows.all.withLock { $0[address] = recorded.window }
+        let recorded = await reader.record(
+            peripheral, characteristics, with: recorder, of: contact, report,
+            isWanted: { [turns = manager.turns] in await turns.isWanted(address, orWatched: false) })
+        past.windows.withLock { $0[address] = recorded.window }
         let (memory, summary) = (reader.memory, recorded.summary)
         try await shieldedFromCancellation { try await memory.endContact(contact, summary) }
         await report(.ended(contact, summary))
@@ -202,16 +220,19 @@ extension MeterReader {
         return reader
     }
 
-    /// Records a connected device until it leaves, falls silent, or the task is cancelled. What has come is durable then.
+    /// Records a connected device until it leaves, falls silent, is wanted, or the task is cancelled. What has come is durable
+    /// then.
     func record(
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], with recorder: Recorder, of contact: Contact,
-        _ report: @escaping @Sendable (RecordingEvent) async -> Void
+        _ report: @escaping @Sendable (RecordingEvent) async -> Void,
+        isWanted: @escaping @Sendable () async -> Bool = { false }
     ) async -> RecordedContact {
         var recorder = recorder
         let live = LiveHandOver()
         var course = LiveCourse(
             peripheral, contact.device, LivePace(),
             stream: contact.device.model.flatMap { catalogue[$0] }?.oximeterStream)
+        course.isWanted = isWanted
         let end: Result<LiveCourse.End, any Error>
         do {
             end = .success(

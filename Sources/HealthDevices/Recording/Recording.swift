@@ -26,7 +26,7 @@ public enum RecordingEvent: Sendable, Hashable {
     case ended(Contact, ContactSummary)
     /// Nothing of this device may be kept, because its person does not consent to it, or no longer.
     case notConsented(DeviceAddress)
-    /// A device could not be recorded; it is tried again when it is heard.
+    /// A device could not be recorded. After a pause it is tried again when it is heard.
     case failed(DeviceAddress, ContactFailure)
 }
 

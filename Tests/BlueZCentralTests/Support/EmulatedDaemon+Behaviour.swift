@@ -8,6 +8,7 @@ extension EmulatedDaemon {
     }
 
     static let abortByLocal = error("Failed", "le-connection-abort-by-local")
+    static let cancelled = error("Failed", "br-connection-canceled")
 
     /// What bluetoothd does where a test asks for nothing else.
     func behave(_ method: String, _ call: DBusMethodCall) async throws -> [DBusValue] {
