@@ -31,8 +31,8 @@ public struct Libre1Sensor: Sendable, Hashable {
 /// ```
 ///
 /// A reading has the same `Reading.id` at each scan that shows it, so that a program that has the ids of
-/// earlier scans knows what is new. Its time stays the same too, if each scan is given the start that the one before it
-/// found.
+/// earlier scans knows what is new. Its time stays the same too, and a sensor that was reset begins anew, if each scan is given the
+/// ``life`` that the one before it found.
 public struct Libre1Read: Sendable, Hashable {
     /// The scan itself, all that can be decoded again.
     public let scan: LibreScan
@@ -40,8 +40,8 @@ public struct Libre1Read: Sendable, Hashable {
     public let scannedAt: Instant
     /// The sensor.
     public let sensor: Libre1Sensor
-    /// When the sensor was started, a whole minute; `nil` where nothing is known of that. Give it to the next scan.
-    public let start: Instant?
+    /// What is known of the sensor's life after this scan. Keep it, and give it to the next scan of this sensor.
+    public let life: Libre1Life
     /// The readings, oldest minute first. Values are estimates of the factory calibration. Of a minute that stands in both
     /// rings the history's counts, and the trend's is excluded as superseded.
     public let readings: [Reading]
@@ -49,29 +49,31 @@ public struct Libre1Read: Sendable, Hashable {
     /// Those of the readings that are to be used.
     public var usable: [Reading] { readings.filter { $0.excluded == nil } }
 
+    /// When the sensor was started, a whole minute; `nil` where nothing is known of that.
+    public var start: Instant? { life.start }
+
     /// The sensor and the readings of a scan.
     ///
     /// - Parameters:
     ///   - scan: the scan.
     ///   - scannedAt: when it was made; the machine's clock has to be right at the first scan of a sensor.
-    ///   - start: the start that an earlier scan of this sensor found; `nil` at the first one. One that this scan proves more
-    ///     than two minutes wrong is replaced.
+    ///   - life: the life that an earlier scan of this sensor found; `nil` at the first one. That of another sensor is not heeded.
     ///   - person: whose readings these are (`Reading.person`).
-    public init(_ scan: LibreScan, at scannedAt: Instant, start: Instant? = nil, person: String? = nil) {
+    public init(_ scan: LibreScan, at scannedAt: Instant, life: Libre1Life? = nil, person: String? = nil) {
         self.scan = scan
         self.scannedAt = scannedAt
         sensor = Libre1Sensor(scan)
-        let shown = SensorTime(scan.memory, scannedAt: scannedAt)
-        let time = start.map(SensorTime.init(start:)).flatMap { known in
-            shown.map { known.isDisproved(by: $0) ? $0 : known } ?? known
-        }
-        self.start = (time ?? shown)?.start
+        let serial = scan.serial
+        var next = life.flatMap { $0.serial == serial ? $0 : nil } ?? Libre1Life(serial: serial)
         // Nothing in the memory of a foreign sensor, or of one whose body is damaged, is a reading.
-        readings =
-            scan.sensorScan == nil
-            ? []
-            : scan.memory.readings(
-                of: LibreScan.device(serial: scan.serial), time: time ?? shown, scannedAt: scannedAt, person: person)
+        if let shown = scan.sensorScan {
+            next.note(shown, scannedAt: scannedAt)
+            readings = shown.readings(
+                of: LibreScan.device(serial: serial), in: next, scannedAt: scannedAt, person: person)
+        } else {
+            readings = []
+        }
+        self.life = next
     }
 }
 
@@ -84,36 +86,35 @@ extension LibreScan {
     }
 }
 
-extension SensorTime {
-    /// The time of a sensor as a scan shows it; `nil` where it does not measure: its age stands still then.
-    package init?(_ memory: LibreMemory, scannedAt: Instant) {
-        guard memory.state?.isRunning == true, let age = memory.ageMinutes else { return nil }
-        self.init(scannedAt: scannedAt, ageMinutes: age)
+extension LibreMemory {
+    /// What a scan of the sensor with this memory says; `nil` where the body is damaged.
+    package func sensorScan(serial: String) -> SensorScan? {
+        guard let age = ageMinutes else { return nil }
+        return SensorScan(serial: serial, ageMinutes: age, isRunning: state?.isRunning ?? false, records: records)
     }
 }
 
-extension LibreMemory {
-    /// The readings of the memory, as a store would hold them that was empty before; none where the body is damaged.
+extension SensorScan {
+    /// The readings of the scan, as a store would hold them that knows no more of the sensor than its life.
     ///
     /// - Parameters:
     ///   - device: the sensor.
-    ///   - time: the place in time of its minutes; `nil`: readings have no times.
-    ///   - scannedAt: when the memory was read; `nil` where that is not known.
+    ///   - life: its life, with what this scan shows of it.
+    ///   - scannedAt: when the memory was read; `nil` where that is not known: readings have no times then.
     ///   - person: whose readings these are.
     package func readings(
-        of device: DeviceDescription, time: SensorTime?, scannedAt: Instant?, person: String? = nil
+        of device: DeviceDescription, in life: Libre1Life, scannedAt: Instant?, person: String? = nil
     ) -> [Reading] {
-        guard ageMinutes != nil else { return [] }
-        let records = records
         let won = Set(
             records.compactMap { $0.sensor?.source == .history && $0.exclusion == nil ? $0.sensor?.minute : nil })
         return records.compactMap { record in
             guard let facts = record.sensor else { return nil }
             let id = ReadingIdentity.sensor(
-                serial: device.serial ?? "", epoch: 0, minute: facts.minute, source: facts.source, clash: 0
+                serial: device.serial ?? "", epoch: life.sequenceEpoch, minute: facts.minute, source: facts.source,
+                clash: 0
             ).id(device: nil, kind: .glucose)
-            var resolved = ResolvedTime(instant: nil, basis: .unknown)
-            if let time, let scannedAt { resolved = time.resolve(facts, scannedAt: scannedAt) }
+            let resolved =
+                scannedAt.map { life.resolve(facts, scannedAt: $0) } ?? ResolvedTime(instant: nil, basis: .unknown)
             let isWon = facts.source == .trend && won.contains(facts.minute)
             let isUndated = scannedAt != nil && resolved.instant == nil
             return Reading(

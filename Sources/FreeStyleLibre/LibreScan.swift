@@ -63,11 +63,7 @@ public struct LibreScan: Sendable, Hashable {
 
     /// What the scan says; nil where nothing can be said of any record and of the sensor's age, because the body's CRC is
     /// wrong or the sensor is a foreign one.
-    public var sensorScan: SensorScan? {
-        guard foreignSensor == nil, let age = memory.ageMinutes else { return nil }
-        let isRunning = memory.state?.isRunning ?? false
-        return SensorScan(serial: serial, ageMinutes: age, isRunning: isRunning, records: memory.records)
-    }
+    public var sensorScan: SensorScan? { foreignSensor == nil ? memory.sensorScan(serial: serial) : nil }
 
     /// The sensor as documents show it.
     public var document: JSONValue { memory.document(uid: uid, patchInformation: patchInformation) }

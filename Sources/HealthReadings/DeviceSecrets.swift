@@ -1,7 +1,7 @@
 /// What devices were given to know this gateway by, beyond their bonds: an Omron monitor's key.
 ///
 /// A secret of a device is chosen at pairing and shown to the device at each contact. Whoever has it, and a bond, can read
-/// the device; it belongs in no log.
+/// the device; it belongs in no log. `DeviceSecretFile` of `HealthDevices` keeps them in a file.
 public protocol DeviceSecrets: Sendable {
     /// The secret of the device with this identity address; `nil` if there is none.
     func secret(of device: DeviceAddress) async throws -> [UInt8]?

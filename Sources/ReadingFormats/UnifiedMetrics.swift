@@ -16,10 +16,15 @@ extension ReadingFormat {
 ///
 /// The newest reading gives the document its time, device and source. Each metric is the newest that is fresh enough, and
 /// `meta.measured` says where it is from. What was not measured lately is left out. Numbers are in the units that the names say:
-/// `hr` and pulses in beats a minute, variability in milliseconds, temperatures in °C, masses in kg, and the others as named.
+/// `hr` and pulses in beats a minute, variability in milliseconds, temperatures in °C, masses in kg, `stress` as a part of 1, and the
+/// others as named.
 ///
-/// Source: synheart-wear, `schema/metrics.schema.json`. The schema lets `metrics` and `meta` have further members. Of its own the
-/// document has `hr`, `hrv_rmssd` and `hrv_sdnn`, and lacks `steps`, `calories` and `stress`: what another program says of these is
+/// `steps` and `stress` are of the newest day that a watch's vendor has summed up, as Garmin does in its dailies: the steps of that day
+/// so far, and its average stress, 0 (none) to 1. Such a day counts as measured when it ends, or up to where it goes so far. A
+/// phone's samples are not summed up: a phone and a watch count the same steps, and nothing tells which of them to leave out.
+///
+/// Source: synheart-wear, `schema/metrics.schema.json`; synheart-wear-swift, `GarminProvider`, for steps and stress. The schema
+/// lets `metrics` and `meta` have further members. Of its own the document lacks `calories`: what another program says of these is
 /// kept as it came (`KeptSample`). Intervals between beats are not in the schema.
 public struct UnifiedMetrics: Sendable {
     /// What is known of a device beyond a reading.
@@ -67,13 +72,14 @@ public struct UnifiedMetrics: Sendable {
     /// A reading that is excluded, has no time, is too old or from the future adds nothing, and nor does a value without a
     /// number.
     ///
-    /// - Returns: whether the reading is fresh, and counts.
+    /// - Returns: whether the reading is fresh, and has a number of a metric.
     @discardableResult
     public mutating func add(_ reading: Reading) -> Bool {
-        guard reading.excluded == nil, let instant = reading.time.instant, instant >= earliest, instant <= latest else {
+        guard reading.excluded == nil, let instant = moment(of: reading), instant >= earliest, instant <= latest else {
             return false
         }
-        for (name, number) in Self.numbers(of: reading.record.value) {
+        let numbers = Self.numbers(of: reading)
+        for (name, number) in numbers {
             let metric = Metric(name: name, number: number, reading: reading, instant: instant)
             if let place = metrics.firstIndex(where: { $0.name == name }) {
                 if metrics[place].instant < instant { metrics[place] = metric }
@@ -81,7 +87,16 @@ public struct UnifiedMetrics: Sendable {
                 metrics.append(metric)
             }
         }
-        return true
+        return !numbers.isEmpty
+    }
+
+    /// When a reading was measured; of a day that was summed up, when it ended, or up to where it goes so far.
+    private func moment(of reading: Reading) -> Instant? {
+        guard let begin = reading.time.instant else { return nil }
+        guard reading.summedDay != nil, let end = reading.record.imported?.end, end >= begin, end <= latest else {
+            return begin
+        }
+        return end
     }
 
     /// The document; `nil` if nothing that was added is fresh enough.
@@ -122,14 +137,14 @@ public struct UnifiedMetrics: Sendable {
 
     // MARK: Numbers
 
-    private static func numbers(of value: RecordValue) -> [(name: String, number: ExactDecimal)] {
+    private static func numbers(of reading: Reading) -> [(name: String, number: ExactDecimal)] {
         func number(
             _ name: String, _ quantity: Quantity?, _ unit: MeasurementUnit, _ places: Int16
         ) -> (name: String, number: ExactDecimal)? {
             quantity?.number(in: unit, places: places).map { (name, $0) }
         }
         let pressure = ConversionFactor.pressurePlaces
-        switch value {
+        switch reading.record.value {
         case .glucose(let glucose):
             return [number("glucose_mg_dl", glucose.concentration, .milligramsPerDecilitre, pressure)]
                 .compactMap(\.self)
@@ -144,8 +159,20 @@ public struct UnifiedMetrics: Sendable {
             return VitalValue.Part.allCases.compactMap { part in
                 named(part).flatMap { number($0.name, vital[part], $0.unit, $0.places) }
             }
-        case .kept: return []
+        case .kept:
+            guard let day = reading.summedDay else { return [] }
+            var numbers = [(name: "steps", number: day.value)]
+            if let stress = stress(of: day) { numbers.append((name: "stress", number: stress)) }
+            return numbers
         }
+    }
+
+    /// The average of a day, 0 … 100, as a part of 1. Garmin writes a negative number where it has none.
+    private static func stress(of day: KeptSample) -> ExactDecimal? {
+        guard let level = day.metadata["averageStressLevel"].flatMap({ ExactDecimal($0) }), !level.isNegative,
+            !ExactDecimal(significand: 100).isNumericallyLess(than: level)
+        else { return nil }
+        return level.scaled(byPowerOfTen: -2)
     }
 
     /// Nil for what is no metric of its own.
@@ -164,4 +191,18 @@ public struct UnifiedMetrics: Sendable {
             nil
         }
     }
+}
+
+extension Reading {
+    /// The day with its steps that a watch's vendor has summed up; `nil` for every other reading.
+    fileprivate var summedDay: KeptSample? {
+        guard case .kept(let sample) = record.value, device.provider == "garmin", sample.type == "dailies",
+            sample.unit == "count", !sample.value.isNegative
+        else { return nil }
+        return sample
+    }
+}
+
+extension ExactDecimal {
+    fileprivate var isNegative: Bool { significand < 0 }
 }

@@ -96,7 +96,7 @@ extension ReadingStore {
     /// file it can't be opened again.
     ///
     /// - Throws: ``StoreError/keyMissing(path:)``, ``StoreError/keyWrong(path:)``, ``StoreError/keyUnusable(path:reason:)``.
-    package func checkKeyFile() async throws {
+    public func checkKeyFile() async throws {
         guard sealing.inUse != [0] else { return }
         let file = keyFile
         try await read { db in _ = try Self.keysOfRows(file, db) }

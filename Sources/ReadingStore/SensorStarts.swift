@@ -1,26 +1,14 @@
 import GRDB
 import HealthReadings
 
-/// When a sensor started, for each of its minutes.
-///
-/// Fixed at the first scan. A later scan that proves it wrong begins another start, which counts from the first minute
-/// that is not stored yet: what is stored may be at the server, or on its way there, under its time.
-///
-/// A sensor that was reset counts its minutes from 0 once more. Its new life is another sequence epoch, of which all of this
-/// begins anew.
+/// When a sensor started, as the store keeps it: one life for each of its sequence epochs.
 struct SensorStarts {
-    private struct Span {
-        var fromMinute: Int64
-        var time: SensorTime
-        var scannedAt: Instant
-    }
-
     private let db: Database
     private let device: Int64
     private let epoch: Int
     /// What is added to the minutes in the table: those of an epoch follow all that the one before can have.
     private let base: Int64
-    private var spans: [Span] = []
+    private var life: SensorLife
 
     init(_ db: Database, device: Int64, epoch: Int) throws {
         self.db = db
@@ -28,7 +16,7 @@ struct SensorStarts {
         self.epoch = epoch
         let base = Int64(epoch) << 16
         self.base = base
-        spans = try Row.fetchAll(
+        let spans = try Row.fetchAll(
             db,
             sql: """
                 SELECT from_minute, started_at, scanned_at FROM sensor_start
@@ -36,37 +24,35 @@ struct SensorStarts {
                 """, arguments: [device, base, base + (1 << 16)]
         ).map { row in
             let place: Int64 = try row.value(0)
-            return Span(
-                fromMinute: place - base, time: SensorTime(start: Instant(seconds: try row.value(1))),
+            return SensorLife.Span(
+                fromMinute: Int(place - base), time: SensorTime(start: Instant(seconds: try row.value(1))),
                 scannedAt: Instant(microseconds: try row.value(2)))
         }
+        life = SensorLife(spans)
     }
 
-    /// Takes notice of what a scan shows. A scan that is older than one already noted, by a clock that was set back or
-    /// being read again, proves nothing; nor does a sensor whose age stands still.
+    /// Takes notice of what a scan shows, and keeps the start that it begins.
     mutating func note(_ scan: SensorScan, scannedAt: Instant) throws {
-        guard scan.isRunning else { return }
-        let shown = SensorTime(scannedAt: scannedAt, ageMinutes: scan.ageMinutes)
-        guard let last = spans.last else {
-            return try begin(Span(fromMinute: 0, time: shown, scannedAt: scannedAt))
-        }
-        guard scannedAt > last.scannedAt, last.time.isDisproved(by: shown) else { return }
-        let next = max(try newestMinute().map { $0 + 1 } ?? 0, last.fromMinute)
-        try begin(Span(fromMinute: next, time: shown, scannedAt: scannedAt))
+        var next = life
+        guard let span = try next.note(scan, scannedAt: scannedAt, newestMinute: { try newestMinute() }) else { return }
+        try db.execute(
+            sql: """
+                INSERT OR REPLACE INTO sensor_start (device, from_minute, started_at, scanned_at) VALUES (?, ?, ?, ?)
+                """,
+            arguments: [
+                device, base + Int64(span.fromMinute), span.time.start.seconds, span.scannedAt.microseconds,
+            ])
+        life = next
     }
 
-    /// Whether a scan that was made now shows that the sensor was started anew: it is younger than a record of it that is
-    /// stored, and was started at another time.
+    /// Whether a scan that was made now shows that the sensor was started anew.
     func isRestarted(by scan: SensorScan, scannedAt: Instant) throws -> Bool {
-        guard scan.isRunning, let last = spans.last,
-            last.time.isDisproved(by: SensorTime(scannedAt: scannedAt, ageMinutes: scan.ageMinutes))
-        else { return false }
-        return try newestMinute().map { $0 > Int64(scan.ageMinutes) } ?? false
+        try life.isRestarted(by: scan, scannedAt: scannedAt) { try newestMinute() }
     }
 
     /// The newest minute of which a record is stored, or was.
-    private func newestMinute() throws -> Int64? {
-        try Int64.fetchOne(
+    private func newestMinute() throws -> Int? {
+        try Int.fetchOne(
             db,
             sql: """
                 SELECT max(minute) FROM (
@@ -84,24 +70,9 @@ struct SensorStarts {
         ).map { Instant(seconds: $0) }
     }
 
-    private mutating func begin(_ span: Span) throws {
-        try db.execute(
-            sql: """
-                INSERT OR REPLACE INTO sensor_start (device, from_minute, started_at, scanned_at) VALUES (?, ?, ?, ?)
-                """,
-            arguments: [device, base + span.fromMinute, span.time.start.seconds, span.scannedAt.microseconds])
-        if spans.last?.fromMinute == span.fromMinute { spans.removeLast() }
-        spans.append(span)
-    }
-
     /// When a record was made.
     func resolve(_ facts: SensorFacts, scannedAt: Instant) -> ResolvedTime {
-        guard var span = spans.last(where: { $0.fromMinute <= Int64(facts.minute) }), let newest = spans.last else {
-            return ResolvedTime(instant: nil, basis: .unknown)
-        }
-        // No record is younger than the scan that brings it: the start that says so was fixed under a wrong clock.
-        if span.time.isAfter(scannedAt, minute: facts.minute) { span = newest }
-        return span.time.resolve(facts, scannedAt: scannedAt)
+        life.resolve(facts, scannedAt: scannedAt)
     }
 }
 
@@ -121,8 +92,15 @@ extension ReadingStore {
         }
     }
 
-    /// Whether a scan that was made now shows that the contact's sensor was started anew since the last one.
-    package func isRestarted(_ scan: SensorScan, in contact: Contact, scannedAt: Instant) async throws -> Bool {
+    /// Whether a scan that was made now shows that the contact's sensor was started anew since the last one: it is younger than
+    /// a record that is stored, and was started at another time. Begin another sequence epoch then, before the scan is stored.
+    ///
+    /// - Parameters:
+    ///   - scan: what the scan says.
+    ///   - contact: the contact that has just begun with the sensor.
+    ///   - scannedAt: when the scan was made.
+    /// - Throws: ``StoreError``.
+    public func isRestarted(_ scan: SensorScan, in contact: Contact, scannedAt: Instant) async throws -> Bool {
         try await read { db in
             guard
                 let device = try Int64.fetchOne(

@@ -21,6 +21,13 @@ private enum LibraryExamples {
         return manager
     }
 
+    static func keepKeys(_ store: ReadingStore) -> DevicesManager {
+        let manager = DevicesManager(
+            radio: BlueZRadio(), journal: store, memory: store, pairings: store,
+            secrets: DeviceSecretFile(directory: store.directory))
+        return manager
+    }
+
     static func search(_ manager: DevicesManager) async throws {
         for brand in manager.brands { print(brand, manager.devices(for: brand).map(\.name)) }
 
@@ -75,11 +82,11 @@ private enum LibraryExamples {
     }
 
     static func sensorAndReadings(_ reader: any TagReader) async throws {
-        var starts: [String: Instant] = [:]
-        let first = try await Libre1Reader(reader).readSensor(starts: starts)
+        var lives: [String: Libre1Life] = [:]
+        let first = try await Libre1Reader(reader).readSensor(lives: lives)
         print(first.sensor.serial, first.usable.count)
-        starts[first.sensor.serial] = first.start
-        let second = try await Libre1Reader(reader).readSensor(starts: starts)
+        lives[first.sensor.serial] = first.life
+        let second = try await Libre1Reader(reader).readSensor(lives: lives)
         print(second.usable.filter { reading in !first.readings.contains { $0.id == reading.id } }.count, "are new")
     }
 
@@ -111,6 +118,14 @@ private enum LibraryExamples {
 
     static func live(_ manager: DevicesManager) async throws {
         for try await reading in manager.live() {
+            print(reading.document.text)
+        }
+    }
+
+    static func liveEveryFiveSeconds(_ manager: DevicesManager) async throws {
+        var pace = LivePace()
+        pace.valueEvery = .seconds(5)
+        for try await reading in manager.live(pace: pace) where reading.kind == .heartRate {
             print(reading.document.text)
         }
     }

@@ -209,6 +209,57 @@ import Testing
         #expect(hrv.last?.document.text.contains(#""hrv":{"rmssd":7.8,"sdnn":"#) == true)
     }
 
+    @Test("of each interval the first value is told, as it was sent; the variability counts the beats of all")
+    func intervals() async throws {
+        func readings(every: Duration) async throws -> [LiveReading] {
+            let peripheral = TickingStrap(measurements: 200, log: EventLog())
+            var pace = LivePace()
+            pace.variabilityWindowSeconds = 30
+            pace.valueEvery = every
+            var course = LiveCourse(peripheral, DeviceDescription(address: .device(1)), pace)
+            let told = Told<LiveReading>()
+            try await course.run(try await peripheral.characteristics()) { told.note($0) }
+            return told.events
+        }
+        let all = try await readings(every: .zero)
+        let few = try await readings(every: .seconds(5))
+        let rates = few.filter { $0.kind == .heartRate }
+        let expected: [Int64] = [1_790_000_001] + Array(stride(from: 1_790_000_005, through: 1_790_000_200, by: 5))
+        #expect(rates.map(\.receivedAt.seconds) == expected)
+        #expect(rates.allSatisfy { all.contains($0) })
+        #expect(few.filter { $0.kind == .hrv } == all.filter { $0.kind == .hrv })
+        let (negative, endless) = (
+            try await readings(every: .seconds(-5)), try await readings(every: .seconds(Int64.max))
+        )
+        #expect(negative == all)
+        #expect(endless.count { $0.kind == .heartRate } == 1)
+    }
+
+    @Test("a value that is none takes no value's turn, each kind has its own, and a clock may be set back")
+    func intervalTurns() {
+        func rate(_ beats: UInt16) -> Record {
+            HeartRateMeasurement(beatsPerMinute: beats, hasContact: beats > 0, intervals: []).record
+        }
+        let saturation = PulseOximeterContinuous(
+            normal: SaturationAndPulse(
+                saturation: MedFloat16(rawValue: 97), pulseRate: MedFloat16(rawValue: 72))
+        ).record
+        #expect(rate(0).exclusion != nil && rate(60).exclusion == nil && saturation.exclusion == nil)
+        var intervals = LiveIntervals(of: .seconds(10))
+        func told(_ records: [(second: Int64, record: Record)]) -> [Bool] {
+            records.map { intervals.admit($0.record, at: Instant(seconds: 1_790_000_000 + $0.second)) }
+        }
+        // Nobody wears it at first; then it is worn, and taken off.
+        let first = told([(0, rate(0)), (1, rate(0)), (2, rate(60)), (3, rate(61)), (4, rate(0)), (5, saturation)])
+        #expect(first == [true, false, true, false, false, true])
+        let next = told([(10, rate(62)), (11, rate(0)), (19, rate(63)), (20, rate(0))])
+        #expect(next == [true, false, false, true])
+        let setBack = told([(-3600, rate(64)), (-3599, rate(65))])
+        #expect(setBack == [true, false])
+        let before1970 = told([(-1_790_000_001, rate(66)), (-1_790_000_000, rate(67))])
+        #expect(before1970 == [true, true])
+    }
+
     @Test("a strap has no records: the schedule leaves it alone, and reading it brings nothing and is no failure")
     func notScheduled() async throws {
         let device = try await strap([[0x06, 73]]) { $0.isInReach = true }

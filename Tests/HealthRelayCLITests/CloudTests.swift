@@ -152,6 +152,11 @@ import Testing
             if !direct {
                 #expect((try reading("weight", "garmin")["weight"] as? [String: Any])?["value"] as? Double == 70.125)
                 #expect((try reading("activity", "garmin")["activity"] as? [String: Any])?["value"] as? Int == 4210)
+                // The workout is newer than the day.
+                let metrics = try await gateway.run("metrics", "--json")
+                #expect(metrics.status == 0, "\(metrics.errors)")
+                #expect(metrics.output.contains(#""steps":4210"#), "\(metrics.output)")
+                try await check("metrics", metrics.output)
             }
             for reading in readings { #expect(reading["person"] as? String == "ann" && reading["excluded"] is NSNull) }
 

@@ -103,6 +103,64 @@ import Testing
         #expect(Self.document(metrics)?["metrics"]?.text == #"{"systolic_mmhg":120,"diastolic_mmhg":80}"#)
     }
 
+    /// A day as Garmin has summed it up, which began so many hours ago and goes so far.
+    private static func day(
+        _ steps: Int64, stress: String? = nil, began hours: Int64, covers: Int64?, type: String = "dailies",
+        provider: String = "garmin"
+    ) -> Reading {
+        let sample = KeptSample(
+            kind: .activity, type: type, value: ExactDecimal(significand: steps), unit: "count",
+            metadata: stress.map { ["averageStressLevel": $0] } ?? [:])
+        var day = reading(
+            .kept(sample), of: DeviceDescription(address: nil, provider: provider), ago: hours * 3600)
+        day.record.imported = ImportFacts(
+            source: "Garmin", end: covers.map { Instant(seconds: now.seconds + ($0 - hours) * 3600) })
+        return day
+    }
+
+    @Test("steps and stress are of the newest day that a watch's vendor has summed up, and count as of its end")
+    func days() throws {
+        var metrics = UnifiedMetrics(at: Self.now)
+        // Today so far, and yesterday, which is over.
+        let (today, yesterday) = (
+            Self.day(2100, stress: "34", began: 7, covers: 5), Self.day(9000, stress: "51", began: 31, covers: 24)
+        )
+        let order = [yesterday, today, yesterday].map { metrics.add($0) }
+        #expect(order == [true, true, true])
+        let document = try #require(Self.document(metrics))
+        #expect(document["metrics"]?.text == #"{"steps":2100,"stress":0.34}"#)
+        #expect(
+            document["meta"]?["measured"]?["steps"]?.text
+                == #"{"timestamp":"2026-11-22T05:15:00Z","device_id":"0e7e","source":"garmin"}"#)
+        // Before the watch has told of today, yesterday is what is known; where it ends tells whether it is fresh.
+        var early = UnifiedMetrics(at: Self.now)
+        let isFresh = early.add(yesterday)
+        #expect(isFresh && Self.document(early)?["metrics"]?["steps"]?.text == "9000")
+        var late = UnifiedMetrics(at: Self.now, age: 6 * 3600)
+        let isOld = late.add(yesterday)
+        #expect(!isOld && late.isEmpty)
+        // A day that says it goes on beyond now is known to have begun.
+        var ahead = UnifiedMetrics(at: Self.now)
+        ahead.add(Self.day(10, began: 7, covers: 24))
+        #expect(Self.document(ahead)?["timestamp"] == "2026-11-22T00:15:00Z")
+    }
+
+    @Test("no part of a day, no phone's steps and no level that is none is shown")
+    func noDays() throws {
+        var metrics = UnifiedMetrics(at: Self.now)
+        let added = [
+            Self.day(120, began: 1, covers: 1, type: "epochs"),
+            Self.day(37, began: 1, covers: 1, type: "steps", provider: "apple_health_kit"),
+            Self.day(-1, began: 7, covers: 5),
+        ].map { metrics.add($0) }
+        #expect(added == [false, false, false] && metrics.isEmpty)
+        for level in ["-1", "-2", "101", "calm", ""] {
+            var none = UnifiedMetrics(at: Self.now)
+            none.add(Self.day(5, stress: level, began: 7, covers: nil))
+            #expect(Self.document(none)?["metrics"]?.text == #"{"steps":5}"#, "\(level)")
+        }
+    }
+
     @Test("kilopascals are converted, and what waits for a destination is not synced")
     func unitsAndDelivery() throws {
         var metrics = UnifiedMetrics(at: Self.now)

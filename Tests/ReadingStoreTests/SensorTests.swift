@@ -209,6 +209,38 @@ struct SensorTests {
         #expect(sensor?.start == start.advanced(bySeconds: -30 - 595 * 60))
     }
 
+    @Test("scans that are read without a store make the readings that a store has, across a wrong clock and a reset")
+    func withoutStore() async throws {
+        let store = try await ReadingStore.open(
+            directory: Harness.newDirectory(), decoder: LibreDecoder(), clientUserID: "white_bear",
+            timeZone: "Europe/Berlin", encryption: .on(), now: { Build.instant("2026-11-22T12:00:00Z") })
+        var (life, made): (Libre1Life?, [ReadingID: Instant?]) = (nil, [:])
+        // The clock was seven minutes fast at the first scan. After the third the sensor was reset.
+        for (age, time) in [
+            (600, "2026-11-21T10:07:30Z"), (700, "2026-11-21T11:40:30Z"), (704, "2026-11-21T11:44:10Z"),
+            (90, "2026-11-21T14:00:30Z"), (97, "2026-11-21T14:07:59Z"),
+        ] as [(UInt16, String)] {
+            let (scan, now) = (try LibreScan(payload: EncodedSensor(age: age).payload), Build.instant(time))
+            let read = Libre1Read(scan, at: now, life: life)
+            life = read.life
+            // What is known keeps its time.
+            for reading in read.readings where made[reading.id] == nil { made[reading.id] = reading.time.instant }
+            var contact = try await store.beginContact(
+                with: LibreScan.device(serial: scan.serial), at: now, clock: nil, batteryPercent: nil)
+            if let shown = scan.sensorScan, try await store.isRestarted(shown, in: contact, scannedAt: now) {
+                contact = try await store.beginSequenceEpoch(in: contact)
+            }
+            #expect(contact.sequenceEpoch == read.life.sequenceEpoch, "\(time)")
+            let frame = Frame(format: .libre1Scan, payload: scan.payload, receivedAt: now, ordinal: 0)
+            let outcomes = try await store.append([frame], of: contact)
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: outcomes.count))
+        }
+        #expect(life?.sequenceEpoch == 1)
+        let stored = try await store.query(ReadingQuery(limit: 10_000)).readings
+        #expect(Dictionary(uniqueKeysWithValues: stored.map { ($0.id, $0.time.instant) }) == made)
+        try store.close()
+    }
+
     @Test("a start that was fixed under a clock ahead of its time is corrected as soon as that is known")
     func ahead() async throws {
         let harness = try await Harness()

@@ -1,6 +1,7 @@
-// Reads a FreeStyle Libre 1 through an NFC reader: ReadLibre [READER]
+// Reads a FreeStyle Libre 1 through an NFC reader: ReadLibre [READER [LIVES]]
 //
-// READER is `pcsc:` for a PC/SC reader, or a name of libnfc's such as pn532_uart:/dev/ttyACM0:115200.
+// READER is `pcsc:` for a PC/SC reader, or a name of libnfc's such as pn532_uart:/dev/ttyACM0:115200. LIVES is a file that this program
+// keeps, so that a reading has the same time at each scan, and those of a sensor that was reset are told from those of before.
 
 import Foundation
 import FreeStyleLibre
@@ -12,15 +13,19 @@ import LibreReader
 enum ReadLibre {
     static func main() async {
         let setting = CommandLine.arguments.dropFirst().first ?? "pcsc:"
+        let file = CommandLine.arguments.dropFirst(2).first.map { URL(filePath: $0) }
         do {
+            var lives = try file.map(keptLives) ?? [:]
             let reader = try NFCReaders().reader(setting)
             print("Hold the reader to the sensor.")
             _ = try await reader.waitForTag()
-            let read = try await Libre1Reader(reader).readSensor { progress in
+            let read = try await Libre1Reader(reader).readSensor(lives: lives) { progress in
                 print("block \(progress.blocksRead) of \(progress.blocks)")
             }
             await reader.close()
             show(read)
+            lives[read.sensor.serial] = read.life
+            if let file { try JSONEncoder().encode(lives).write(to: file, options: .atomic) }
         } catch let error as LibreReadError {
             fail("\(error); \(error.hint ?? "")")
         } catch let error as ISO15693Error {
@@ -28,6 +33,12 @@ enum ReadLibre {
         } catch {
             fail("\(error)")
         }
+    }
+
+    /// What earlier runs found of the sensors' lives, by their serial numbers.
+    static func keptLives(_ file: URL) throws -> [String: Libre1Life] {
+        guard FileManager.default.fileExists(atPath: file.path) else { return [:] }
+        return try JSONDecoder().decode([String: Libre1Life].self, from: Data(contentsOf: file))
     }
 
     static func show(_ read: Libre1Read) {

@@ -1,5 +1,6 @@
 import Foundation
 import GatewaySettings
+import HealthDevices
 import HealthReadings
 import LocalAccess
 import ReadingStore
@@ -56,7 +57,7 @@ extension Doctor {
         let account = GatewayAccount(stateDirectory: stateDirectory)
         let own =
             ReadingStore.databaseFiles(in: stateDirectory)
-            + [CertificateKeeper.fileName, AccessStore.fileName, DeviceSecretFile.name].map {
+            + [CertificateKeeper.fileName, AccessStore.fileName, DeviceSecretFile.fileName].map {
                 stateDirectory + "/" + $0
             }
         var shared = 0

@@ -12,6 +12,9 @@ struct MetricsRunner {
 
     /// Readings of a kind that are looked at a page: excluded ones may stand before the newest that counts.
     private static let page = 100
+    /// How long ago a day may have ended whose steps are shown: it is looked for among all the activity that a phone sends.
+    private static let longestDayAge: Int64 = 2 * 86_400
+    private static let pageOfActivity = 1000
 
     func run(_ operation: MetricsOperation) async throws {
         let store = gateway.store
@@ -23,6 +26,7 @@ struct MetricsRunner {
             let last = try await add(kind, of: person.key, until: now, age: age, to: &metrics)
             newest = [newest, last].compactMap(\.self).max()
         }
+        try await addDay(of: person.key, until: now, age: age, to: &metrics)
         guard let document = metrics.document(try await figures()) else {
             let found = newest.map { "the newest was measured at \($0)" } ?? "nothing was measured"
             throw Problem(
@@ -43,12 +47,30 @@ struct MetricsRunner {
         while true {
             let page = try await gateway.store.query(query)
             if let newest = page.readings.first(where: { $0.excluded == nil }) {
-                metrics.add(newest)
+                if !kind.isKept { metrics.add(newest) }
                 return newest.time.instant
             }
             guard page.more, let cursor = page.cursor, let oldest = page.readings.last?.time.instant,
                 now.microseconds - oldest.microseconds <= age * 1_000_000
             else { return nil }
+            query.cursor = cursor
+        }
+    }
+
+    /// Adds the newest day that a watch's vendor has summed up: other activity may be newer.
+    private func addDay(
+        of user: UserKey, until now: Instant, age: Int64, to metrics: inout UnifiedMetrics
+    ) async throws {
+        // A day is stored under its beginning.
+        let begin = now.advanced(bySeconds: -(min(age, Self.longestDayAge) + 86_400))
+        var query = ReadingQuery(kinds: [.activity], from: begin, to: now, limit: Self.pageOfActivity, user: user)
+        while true {
+            let page = try await gateway.store.query(query)
+            for reading in page.readings {
+                let isDay = metrics.add(reading)
+                if isDay { return }
+            }
+            guard page.more, let cursor = page.cursor else { return }
             query.cursor = cursor
         }
     }

@@ -74,6 +74,8 @@ extension Problem {
             self.init(deviceCode: error.code, error.description, hint: "read the device again")
         case let error as GATTError: self.init(ContactFailure(error))
         case let failure as ContactFailure: self.init(failure)
+        case let failure as DeviceSecretFile.Failure:
+            self.init(failure.code, .inputOutput, failure.description, hint: failure.hint)
         case let error as LibreReadError: self.init(error)
         case let error as ISO15693Error: self.init(error)
         case let error as MalformedDump: self.init("dump_malformed", .badData, error.description)

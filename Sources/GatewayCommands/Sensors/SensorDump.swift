@@ -52,8 +52,10 @@ public struct SensorDump: Sendable {
     }
 
     private var readings: [Reading] {
-        let time = scannedAt.flatMap { SensorTime(memory, scannedAt: $0) }
         let serial = uid.map { $0.serialNumber(family: patchInformation?.family ?? 0) }
-        return memory.readings(of: LibreScan.device(serial: serial), time: time, scannedAt: scannedAt)
+        guard let scan = memory.sensorScan(serial: serial ?? "") else { return [] }
+        var life = Libre1Life(serial: scan.serial)
+        if let scannedAt { life.note(scan, scannedAt: scannedAt) }
+        return scan.readings(of: LibreScan.device(serial: serial), in: life, scannedAt: scannedAt)
     }
 }

@@ -33,6 +33,7 @@ struct LiveCourse {
     /// Whether somebody else waits for the device: it has no end of its own. Asked after each burst of values.
     var isWanted: @Sendable () async -> Bool = { false }
     private let decoder = StandardFrameDecoder()
+    private var intervals: LiveIntervals
     private var variability: HeartRateVariability
     private var toldAt: Instant?
     private let stream: OximeterStream?
@@ -51,6 +52,7 @@ struct LiveCourse {
         self.peripheral = peripheral
         self.device = device
         self.pace = pace
+        intervals = LiveIntervals(of: pace.valueEvery)
         variability = HeartRateVariability(windowSeconds: pace.variabilityWindowSeconds)
     }
 
@@ -143,13 +145,13 @@ struct LiveCourse {
             guard let pair = streamReader?.take(value.octets), isStreamDue(value.receivedAt) else { return }
             streamToldAt = value.receivedAt
             let standard = PulseOximeterContinuous(normal: pair)
-            tell(standard.record)
+            if intervals.admit(standard.record, at: value.receivedAt) { tell(standard.record) }
             return try await keep(PulseOximeterContinuous.assignedNumber, standard.encoded, value.receivedAt)
         }
         guard ServiceProfile.live.contains(value.uuid), let number = value.uuid.assignedNumber else { return }
         // A value that is none says nothing; the next comes in a second.
         if case .record(let record) = decoder.decode(characteristic: number, octets: value.octets.span.bytes) {
-            tell(record)
+            if intervals.admit(record, at: value.receivedAt) { tell(record) }
             if value.uuid == HeartRateMeasurement.uuid, let rate = try? HeartRateMeasurement(decoding: value.octets),
                 let variability = variability(after: rate, at: value.receivedAt)
             {
@@ -175,8 +177,16 @@ struct LiveCourse {
     }
 }
 
-/// How often live values are summed up.
+/// How often live values are told and summed up.
 public struct LivePace: Sendable, Hashable {
+    /// How often a device's heart rates are told, and its saturations: of each interval of this length the first value that comes,
+    /// as the device has sent it. Nothing, the default: each value, which mostly comes once a second.
+    ///
+    /// It is no mean: the values between are left out, and so are the intervals between beats that come with them. Variability is
+    /// computed from all beats. Intervals begin at whole multiples of their length since 1970, and anew when a device comes
+    /// back. A value that is none, as of a strap that nobody wears, is told where its interval has had nothing before it. A negative
+    /// duration counts as nothing.
+    public var valueEvery: Duration = .zero
     /// The seconds a heart-rate variability covers, 5 to 86,400: five minutes is the usual short-term recording, one
     /// minute shows changes sooner.
     public var variabilityWindowSeconds = 60
