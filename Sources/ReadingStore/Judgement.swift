@@ -54,8 +54,6 @@ struct Judgement {
         let hasMemory = decoder.comesByTwoProtocols(model: model)
         let candidates = try candidates(device)
         let placed = hasMemory ? try placed(device) : []
-        let memory = try JournalMemory(db, sealing)
-        let numbers = RowNumbers(db, memory, now: now)
         let rows = RowReader(db, sealing)
         let frames = try PreparedStatement(
             db,
@@ -65,7 +63,7 @@ struct Judgement {
             WHERE b.reading = ? AND b.role = ? ORDER BY f.key DESC LIMIT 1
             """)
         defer { frames.reset() }
-        var journals: [Int64: Journal] = [:]
+        var journals = try Journals(self)
         var outcomes: [FrameOutcome] = []
         for (place, reading) in (candidates + placed).enumerated() {
             frames.reset()
@@ -74,21 +72,17 @@ struct Judgement {
             guard try frames.next() else { continue }
             guard let stored = try StoreError.unlessCorrupt({ try rows.frame(frames) }) else { continue }
             let epoch = Int(frames.int(FrameRow.count))
-            let (contact, frame) = (stored.columns.contact, stored.frame)
-            var journal =
-                try journals[contact]
-                ?? Journal(
-                    db, contact: ContactState(db, sealing, contact: contact), epoch: epoch, decoder: decoder,
-                    sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
-            let decoded = decoder.decode(frame, model: journal.contact.description.model)
-            let outcome = try StoreError.unlessCorrupt {
-                if hasMemory, decoder.isPlacedByModel(frame) { return try journal.place(reading, decoded) }
-                // What a server has stays as it is, whatever else the rules say now.
-                guard place < candidates.count, case .record(let record) = decoded else { return nil }
-                return try journal.judge(reading, record)
+            let frame = stored.frame
+            let outcome = try journals.with(stored.columns.contact, epoch: epoch) { journal in
+                let decoded = decoder.decode(frame, model: journal.contact.description.model)
+                return try StoreError.unlessCorrupt { () -> FrameOutcome? in
+                    if hasMemory, decoder.isPlacedByModel(frame) { return try journal.place(reading, decoded) }
+                    // What a server has stays as it is, whatever else the rules say now.
+                    guard place < candidates.count, case .record(let record) = decoded else { return nil }
+                    return try journal.judge(reading, record)
+                }
             }
             if let outcome = outcome ?? nil { outcomes.append(outcome) }
-            journals[contact] = journal
         }
         return outcomes
     }

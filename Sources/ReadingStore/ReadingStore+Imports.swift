@@ -35,7 +35,11 @@ extension ReadingStore {
     /// - Returns: what became of each.
     /// - Throws: ``StoreError``: none of them is stored then; ``StoreError/unknown(_:)`` for a person the store does not know.
     @discardableResult
-    public func add(_ samples: [ImportedSample]) async throws -> [ImportOutcome] {
+    public func add(_ samples: [ImportedSample]) async throws -> [ImportOutcome] { try await add(samples, at: nil) }
+
+    /// The same, with the time since the machine began. A sample that lies in the future by this machine's clock is judged again
+    /// if that was behind.
+    package func add(_ samples: [ImportedSample], at moment: BootTime?) async throws -> [ImportOutcome] {
         guard !samples.isEmpty else { return [] }
         try await requireKeys()
         let now = now()
@@ -53,7 +57,8 @@ extension ReadingStore {
                     let others = try Self.others(than: contact, db)
                     var made: [FrameOutcome] = []
                     for place in places {
-                        let outcome = try Self.add(samples[place], to: &journal, formerly: others, at: now, into: &made)
+                        let outcome = try Self.add(
+                            samples[place], to: &journal, formerly: others, at: (now, moment), into: &made)
                         outcomes[place] = outcome
                     }
                     return made
@@ -123,8 +128,8 @@ extension ReadingStore {
     }
 
     private static func add(
-        _ sample: ImportedSample, to journal: inout Journal, formerly people: [String], at now: Instant,
-        into made: inout [FrameOutcome]
+        _ sample: ImportedSample, to journal: inout Journal, formerly people: [String],
+        at received: (now: Instant, moment: BootTime?), into made: inout [FrameOutcome]
     ) throws -> ImportOutcome {
         if let originalID = sample.originalID, let found = try journal.reading(originalID)?.reading {
             return sample.isMeasurement(of: found) ? present(found, sample) : .conflict(originalID)
@@ -133,7 +138,9 @@ extension ReadingStore {
         guard try !journal.holds(id) else { return .present(id) }
         if let found = try journal.measuredHere(sample) { return present(found, sample) }
         if let id = try journal.otherID(of: sample, from: people) { return .present(id) }
-        let outcome = try journal.add(journal.decoder.judged(sample), id, sample.frame(receivedAt: now))
+        var frame = sample.frame(receivedAt: received.now)
+        frame.bootTime = received.moment
+        let outcome = try journal.add(journal.decoder.judged(sample), id, frame)
         guard case .new(let reading) = outcome else { return .present(id) }
         made.append(outcome)
         return .stored(id, excluded: reading.excluded)

@@ -45,9 +45,7 @@ extension ReadingStore {
         while true {
             let after = last
             let batch = try await write(.redecode) { [self] db in
-                try Self.redecode(
-                    db, after: after, states, besides: growing, decoder: decoder, sealing: sealing,
-                    pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), now: now())
+                try judgement(db).redecode(states, after: after, besides: growing)
             }
             guard let newest = batch.last else { return result }
             last = newest
@@ -63,10 +61,17 @@ extension ReadingStore {
             }
         }
     }
+}
 
-    private static func redecode(
-        _ db: Database, after: Int64, _ states: [FrameState], besides growing: Set<Int64>,
-        decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?, now: Instant
+extension Judgement {
+    /// Reads frames again that have made no reading, a thousand at a time.
+    ///
+    /// - Parameters:
+    ///   - states: the frames of these states.
+    ///   - after: the frames behind this row.
+    ///   - growing: but for these, which are not whole yet.
+    fileprivate func redecode(
+        _ states: [FrameState], after: Int64, besides growing: Set<Int64>
     ) throws -> (last: Int64?, frames: Int, outcomes: [FrameOutcome]) {
         // Those that are still to be decoded have a mark, and few others have.
         let apart = states == [.pending] ? "INDEXED BY frame_apart" : ""
@@ -82,22 +87,15 @@ extension ReadingStore {
         let reader = RowReader(db, sealing)
         var rows: [(frame: StoredFrame, epoch: Int)] = []
         while try select.next() { rows.append((try reader.frame(select), Int(select.int(FrameRow.count)))) }
-        let memory = try JournalMemory(db, sealing)
-        let numbers = RowNumbers(db, memory, now: now)
-        var contacts: [Int64: Journal] = [:]
+        var journals = try Journals(self)
         var outcomes: [FrameOutcome] = []
         for row in rows where !growing.contains(row.frame.key) {
-            let number = row.frame.columns.contact
-            var journal =
-                try contacts[number]
-                ?? Journal(
-                    db, contact: ContactState(db, sealing, contact: number), epoch: row.epoch, decoder: decoder,
-                    sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
             let frame = row.frame.frame
-            journal.storedFrame = row.frame.key
-            try journal.add(
-                frame, decoder.decode(frame, model: journal.contact.description.model), into: &outcomes)
-            contacts[number] = journal
+            try journals.with(row.frame.columns.contact, epoch: row.epoch) { journal in
+                journal.storedFrame = row.frame.key
+                try journal.add(
+                    frame, decoder.decode(frame, model: journal.contact.description.model), into: &outcomes)
+            }
         }
         return (rows.last?.frame.key, rows.count, outcomes)
     }

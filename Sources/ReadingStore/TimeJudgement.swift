@@ -7,7 +7,8 @@ import Logging
 /// Each of their frames is kept with the time since the machine began. That says when the frame was received, whatever the clock
 /// showed then, so judging again gives the same however often it is done. Ids and times stay as they are. A time that was found by
 /// comparing the device's clock with this machine's while that was behind is wrong by as much, and stays excluded. So does a record
-/// that was stored anew meanwhile, in a later sequence epoch: it would count twice.
+/// that was stored anew meanwhile, in a later sequence epoch: it would count twice. An imported reading that has become a device's
+/// since stays as that device left it.
 extension Judgement {
     /// By how many seconds a clock may differ and be the same.
     private static let tolerance: Int64 = 120
@@ -28,25 +29,37 @@ extension Judgement {
     ///   - formerly: when it seemed to have started, by its clock as it was before.
     /// - Returns: the readings that are no longer excluded by their time.
     func judgeTimes(boot: String, began: Instant, formerly: Instant) throws -> [FrameOutcome] {
-        let memory = try JournalMemory(db, sealing)
-        let numbers = RowNumbers(db, memory, now: now)
-        var journals: [Int64: Journal] = [:]
+        try forgetFirstComparisons(began, formerly)
+        var journals = try Journals(self)
         var outcomes: [FrameOutcome] = []
         for late in try received(in: boot, began, formerly) {
-            let contact = late.frame.columns.contact
-            var journal =
-                try journals[contact]
-                ?? Journal(
-                    db, contact: ContactState(db, sealing, contact: contact), epoch: late.epoch, decoder: decoder,
-                    sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
-            let outcome = try StoreError.unlessCorrupt {
-                try journal.judgeTime(
-                    of: late.reading, late.frame.frame, receivedAt: late.receivedAt, isWhole: late.isWhole)
+            let outcome = try journals.with(late.frame.columns.contact, epoch: late.epoch) { journal in
+                try StoreError.unlessCorrupt {
+                    try journal.judgeTime(
+                        of: late.reading, late.frame.frame, receivedAt: late.receivedAt, isWhole: late.isWhole)
+                }
             }
             if let outcome = outcome ?? nil { outcomes.append(outcome) }
-            journals[contact] = journal
         }
         return outcomes
+    }
+
+    /// Forgets how the clocks of devices that were met first while this machine's clock was behind compared with it. The next
+    /// contact compares them anew. By the wrong comparison a device would seem to have been set meanwhile, and records from before,
+    /// such as the rest of a transfer that was cut, would be placed by it.
+    ///
+    /// A device whose clock was compared before keeps what is known of it, and so does one that has been compared since.
+    private func forgetFirstComparisons(_ began: Instant, _ formerly: Instant) throws {
+        try db.execute(
+            sql: """
+                DELETE FROM clock_epoch AS e WHERE started_at >= ? AND read_at <= ?
+                    AND NOT EXISTS (SELECT 1 FROM clock_epoch WHERE device = e.device AND key <> e.key)
+                """,
+            arguments: [
+                formerly.advanced(bySeconds: -Self.tolerance).microseconds,
+                // By the clock as it was before, it is no later now.
+                now.advanced(bySeconds: formerly.seconds - began.seconds).microseconds,
+            ])
     }
 
     /// What is excluded by its time and was received in a start of the machine, while the clock was not further back than it was
@@ -60,7 +73,7 @@ extension Judgement {
             CROSS JOIN reading_frame AS b ON b.reading = r.key
             CROSS JOIN frame AS f ON f.key = b.frame
             CROSS JOIN contact AS c ON c.key = f.contact
-            WHERE r.time > ?1 AND r.time <= ?2 AND r.time_exclusion = ?3
+            WHERE r.time > ?1 AND r.time <= ?2 AND r.time_exclusion = ?3 AND c.device = r.device
                 AND (r.clock_read_at IS NULL OR r.clock_read_at < ?4)
                 AND b.role = \(role: .record) AND f.boot_id = ?5 AND f.received_at - f.boot_time >= ?6
                 AND NOT EXISTS (SELECT 1 FROM reading AS n INDEXED BY reading_renumbered
@@ -96,8 +109,9 @@ extension ReadingStore {
     /// Judges the times of readings again that were received while this machine's clock was behind, in one commit.
     ///
     /// A record of a device whose clock can't be read is excluded as `implausible_time` if the device dates it more than a day
-    /// later than this machine's clock. Where that was behind, such a record may be right. What was received in the same start of
-    /// the machine is judged by the clock as it is now. What counts then is delivered.
+    /// later than this machine's clock. So is a sample out of another program's data. Where the clock was behind, such a record may
+    /// be right. What was received in the same start of the machine is judged by the clock as it is now. What counts then is
+    /// delivered. How the clock of a new device compared with the one that was behind is forgotten.
     ///
     /// - Parameters:
     ///   - boot: the kernel's name of this start of the machine.

@@ -198,6 +198,40 @@ struct ClockJumpTests {
         try await bench.expectScan()
     }
 
+    @Test("what was imported while the clock was behind, and lay in the future by it, counts once the clock is put right")
+    func imported() async throws {
+        let bench = try await bench()
+        let records = [2.0, 9].map { days in
+            let time = Date().addingTimeInterval(days * 86_400).formatted(.iso8601)
+                .replacingOccurrences(of: "T", with: " ").replacingOccurrences(of: "Z", with: " +0000")
+            return #"<Record type="HKQuantityTypeIdentifierBodyMass" sourceName="Scale" unit="kg" startDate="\#(time)" "#
+                + #"endDate="\#(time)" value="70.5"/>"#
+        }
+        let file = bench.scratch.url.appendingPathComponent("export.xml").path
+        let text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<HealthData>\n\(records.joined(separator: "\n"))\n</HealthData>\n"
+        try text.write(toFile: file, atomically: true, encoding: .utf8)
+        func add() async throws {
+            let environment = await bench.environment.merging(["HEALTHRELAY_USER_CLIENT_USER_ID": "white_bear"]) { $1 }
+            let result = try await Tool.run(
+                ["import", file, "--json", "--state-dir", bench.scratch.state], environment: environment)
+            #expect(result.status == 0, "\(result.errors)")
+        }
+        func readings() async throws -> [Document] {
+            try await Document(bench.run("query", "--json").output).elements("readings")
+                .sorted { ($0["time"]?.plain ?? "") < ($1["time"]?.plain ?? "") }
+        }
+        try await add()
+        let before = try await readings()
+        #expect(before.map { $0["excluded"]?.plain } == ["implausible_time", "implausible_time"])
+        bench.clock.set(seconds: 3 * 86_400, .kernel)
+        try await add()
+        let after = try await readings()
+        #expect(after.map { $0["excluded"]?.plain } == ["null", "implausible_time"])
+        #expect(after.map { $0["id"]?.plain } == before.map { $0["id"]?.plain })
+        #expect(after.map { $0["time"]?.plain } == before.map { $0["time"]?.plain })
+        #expect(try await bench.run("store", "verify").status == 0)
+    }
+
     @Test("the service: a jump while it runs, the certificate, a paired program, and what it delivers")
     func service() async throws {
         let bench = try await bench()

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import HealthReadings
 import Testing
 
@@ -96,6 +97,69 @@ import Testing
         let reading = try #require(try await readings(harness).first)
         #expect(reading.excluded == nil && reading.time.basis == .corrected)
         #expect(reading.time.instant == Build.instant("2026-11-20T19:30:00Z"))
+    }
+
+    @Test("a sample of another program that seemed to be of the future counts once the clock is put right, and once")
+    func imported() async throws {
+        let directory = Harness.newDirectory()
+        let former = try await Harness.open(directory, now: Build.instant("2026-11-18T10:00:00Z"))
+        let samples = ([0, 86_400, 3 * 86_400] as [Int64]).map { ImportTests.weight("155.4", at: $0) }
+        let unplaced = ImportTests.weight("155.4", at: 60)
+        let moment = BootTime(boot: "this", microseconds: 3 * 3600 * 1_000_000)
+        let stored = try await former.add(samples, at: moment) + former.add([unplaced])
+        #expect(stored == (samples + [unplaced]).map { ImportOutcome.stored($0.id, excluded: .implausibleTime) })
+        try former.close()
+
+        let harness = try await Harness(directory)
+        #expect(try await Self.judge(harness) == 2)
+        let after = try await harness.all()
+        let exclusions: [Exclusion?] = [nil, nil, .implausibleTime, .implausibleTime]
+        for (sample, exclusion) in zip(samples + [unplaced], exclusions) {
+            let reading = try #require(after.first { $0.id == sample.id })
+            #expect(reading.excluded == exclusion && reading.time == sample.time.resolved)
+        }
+        #expect(try await harness.store.groupsWaiting().map(\.count) == [2])
+        #expect(try await Self.judge(harness) == 0)
+        let again = try await harness.store.add(samples)
+        #expect(again == samples.map { ImportOutcome.present($0.id) })
+        #expect(try await harness.all().count == 4)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("how a new meter's clock compared with one that was behind is forgotten: what comes later is placed by the right one")
+    func firstComparison() async throws {
+        let harness = try await Harness()
+        func contact(_ frames: [Frame] = [], at start: String, showing time: String) async throws {
+            let clock = ClockReading(deviceTime: Build.wall(time), readAt: Build.instant(start))
+            try await harness.contact(frames, at: start, clock: clock)
+        }
+        // The meter is right, and seems to be three days ahead.
+        try await contact(at: Self.start, showing: "2026-11-21T10:59:00")
+        #expect(try await Self.judge(harness) == 0)
+        // The rest of its memory comes once the clock is right.
+        try await contact(
+            [Build.glucose(1, "2026-11-10T09:00:00"), Build.glucose(2, "2026-11-21T11:30:00")],
+            at: "2026-11-21T11:00:00Z", showing: "2026-11-21T12:00:00")
+        let times = try await readings(harness).map(\.time)
+        let instants = ["2026-11-10T08:00:00Z", "2026-11-21T10:30:00Z"].map(Build.instant)
+        #expect(times.compactMap(\.instant) == instants)
+        #expect(times.allSatisfy { $0.basis == .corrected && $0.uncertaintyMinutes == nil })
+    }
+
+    @Test("a meter whose clock was compared before keeps what is known of it")
+    func laterComparison() async throws {
+        let harness = try await Harness()
+        for (start, time) in [
+            ("2026-11-17T09:00:00Z", "2026-11-17T10:30:00"), (Self.start, "2026-11-18T11:29:00"),
+        ] {
+            let clock = ClockReading(deviceTime: Build.wall(time), readAt: Build.instant(start))
+            try await harness.contact(at: start, clock: clock)
+        }
+        #expect(try await Self.judge(harness) == 0)
+        let known = try await harness.store.read { db in
+            try Int64.fetchAll(db, sql: "SELECT difference FROM clock_epoch")
+        }
+        #expect(known == [1800])
     }
 
     @Test("a record whose context is still to come waits for it")

@@ -68,6 +68,9 @@ package actor GatewayClock {
     private var record: ClockRecord?
     private var written: ClockRecord?
     private var lastLook: (doubt: ClockDoubt?, uptime: Int64)?
+    /// Lets one caller at a time look at the clock, or confirm it. A look that waited for an answer would otherwise overwrite what
+    /// another caller has noted meanwhile.
+    private let turns = OneAtATime()
 
     /// - Parameters:
     ///   - file: where the record of earlier looks is.
@@ -86,7 +89,10 @@ package actor GatewayClock {
     }
 
     /// Why the clock is not to be trusted now; nil where nothing speaks against it.
-    package func doubt() async -> ClockDoubt? {
+    package func doubt() async -> ClockDoubt? { await turns.inTurn { await lookedAt() } }
+
+    /// Looks at the clock in the caller's turn.
+    private func lookedAt() async -> ClockDoubt? {
         let now = machine.now()
         var record = look(now)
         var doubt = await self.doubt(of: record, at: now)
@@ -95,8 +101,6 @@ package actor GatewayClock {
             if case .beforeStored? = doubt { await setAside(now) }
             doubt = nil
         }
-        // Another look may have noted meanwhile that the clock is right.
-        if let present = self.record, present.boot == boot { record.right = present.right }
         if doubt == nil { noteTrust(in: &record) }
         keep(record, becameTrusted: lastLook?.doubt != nil && doubt == nil)
         lastLook = (doubt, record.uptime)
@@ -123,9 +127,12 @@ package actor GatewayClock {
     /// Notes that the clock is right as it is, where somebody says that it is synchronised: what is received under it is
     /// judged for good, and no later jump says anything of it.
     func noteWhetherRight() async {
-        guard await doubt() == nil, let record, !isRight(record, at: record.offset), await machine.evidence() != nil
-        else { return }
-        noteRight()
+        await turns.inTurn {
+            guard await lookedAt() == nil, let record, !isRight(record, at: record.offset),
+                await machine.evidence() != nil
+            else { return }
+            noteRight()
+        }
     }
 
     private func noteRight() {
@@ -140,16 +147,11 @@ package actor GatewayClock {
     /// It is not enough that it runs steadily. A virtual machine whose clock nobody synchronises looks the same behind a pause, and
     /// was right before it.
     private func judgeTimes() async {
-        guard let judged = record, let behind = judged.behind, boot != Machine.unknownBoot, await isSaidToBeRight(),
+        guard var judged = record, let behind = judged.behind, boot != Machine.unknownBoot, await isSaidToBeRight(),
             await memory.judgeTimes(boot, Instant(seconds: judged.offset), Instant(seconds: behind))
         else { return }
-        // The clock may have been put forward once more meanwhile.
-        guard var present = record, present.behind == behind, abs(present.offset - judged.offset) <= Self.tolerance
-        else {
-            return
-        }
-        present.behind = nil
-        keep(present)
+        judged.behind = nil
+        keep(judged)
     }
 
     /// What speaks against the clock where nobody says that it is synchronised.
@@ -259,6 +261,13 @@ package actor GatewayClock {
         return Instant(seconds: anchor.offset + uptime)
     }
 
+    /// The time since the machine began, by which what is received now is placed should the clock turn out to be behind; `nil`
+    /// where nothing tells this start of the machine from others.
+    nonisolated func bootTime() -> BootTime? {
+        guard boot != Machine.unknownBoot else { return nil }
+        return BootTime(boot: boot, microseconds: machine.uptime() * 1_000_000)
+    }
+
     /// Frames that were just received, without the jump that this machine's clock had made by then, and with the time since the
     /// machine began.
     ///
@@ -291,18 +300,20 @@ package actor GatewayClock {
     /// - Returns: how many contacts were set aside.
     /// - Throws: `Problem` where the clock cannot be right.
     func trust() async throws -> Int {
-        let now = machine.now()
-        if let built = machine.built, now < built { throw Problem(ClockDoubt.beforeBuild(built).failure) }
-        var record = look(now)
-        record.jump = nil
-        record.steady = max(record.steady, Self.steadyPeriod)
-        record.confirmed = boot
-        let count = await setAside(now)
-        keep(record, becameTrusted: true)
-        lastLook = nil
-        if let doubt = await doubt() { throw Problem(doubt.failure) }
-        noteRight()
-        return count
+        try await turns.inTurn {
+            let now = machine.now()
+            if let built = machine.built, now < built { throw Problem(ClockDoubt.beforeBuild(built).failure) }
+            var record = look(now)
+            record.jump = nil
+            record.steady = max(record.steady, Self.steadyPeriod)
+            record.confirmed = boot
+            let count = await setAside(now)
+            keep(record, becameTrusted: true)
+            lastLook = nil
+            if let doubt = await lookedAt() { throw Problem(doubt.failure) }
+            noteRight()
+            return count
+        }
     }
 }
 

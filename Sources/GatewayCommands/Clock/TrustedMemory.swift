@@ -75,7 +75,7 @@ struct TrustedJournal: FrameJournal {
 
 extension FrameOutcome {
     /// Whether a reading came of it that is excluded because of its time: the device's clock is ahead, or this machine's is behind.
-    fileprivate var isImplausible: Bool {
+    var isImplausible: Bool {
         switch self {
         case .new(let reading), .clash(let reading, with: _): reading.excluded == .implausibleTime
         case .revised, .repeated, .waiting, .nothing, .malformed: false

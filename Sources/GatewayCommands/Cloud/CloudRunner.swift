@@ -151,6 +151,8 @@ struct CloudRunner {
     // MARK: Fetching
 
     private func fetch(_ request: CloudRequest) async throws {
+        // Before any cloud is asked: what it has could not be stored.
+        if let problem = await gateway.clockProblem() { throw problem }
         let from = try await gateway.store.range(from: request.from, to: nil)?.lowerBound
         for vendor in request.vendor.map({ [$0] }) ?? CloudVendor.allCases {
             try await tellOfDisconnects(vendor)

@@ -114,14 +114,7 @@ actor CloudStorer {
                 }
             }
         }
-        let added = try await gateway.store.addRecords(of: account.vendor.rawValue, person: account.person) {
-            [frames] now in
-            frames.map { frame in
-                var frame = frame
-                frame.receivedAt = now
-                return frame
-            }
-        }
+        let added = try await gateway.add(frames, of: account)
         result.pruned += added.revisedPruned
         result.present -= added.revisedPruned
         for outcome in added.outcomes {
@@ -136,7 +129,6 @@ actor CloudStorer {
             case .waiting, .nothing: break
             }
         }
-        gateway.destinations.wake()
     }
 }
 
@@ -162,6 +154,8 @@ extension Gateway {
             guard CloudAttempt.isDue(at: now, after: last, every: interval, notBefore: account?.notBefore) else {
                 continue
             }
+            // While the clock is untrusted nothing is stored. It is looked at again soon, which is no attempt.
+            if account != nil, await clock.doubt() != nil { continue }
             attempts[vendor] = CloudAttempt(at: now)
             do {
                 guard account != nil else {

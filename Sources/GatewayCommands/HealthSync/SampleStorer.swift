@@ -26,7 +26,7 @@ actor SampleStorer: SampleReceiver {
         self.gateway = gateway
         self.json = json
         self.output = output
-        // Whether a sample lies in the future is judged by the gateway's clock, for good.
+        // Before the phone is asked: while the clock is untrusted nothing is stored.
         if let problem = await gateway.clockProblem() { throw problem }
         // As for a file: samples of somebody without a name would be stored twice once there is one.
         let user = try await gateway.requireNamedUser(person)
@@ -63,10 +63,7 @@ actor SampleStorer: SampleReceiver {
     private func store(_ imported: [ImportedSample]) async throws {
         for start in stride(from: 0, to: imported.count, by: Self.batch) {
             let part = Array(imported[start..<min(start + Self.batch, imported.count)])
-            // The clock may have jumped since.
-            if let problem = await gateway.clockProblem() { throw problem }
-            let outcomes = try await gateway.store.add(part)
-            for (sample, outcome) in zip(part, outcomes) {
+            for (sample, outcome) in zip(part, try await gateway.add(part)) {
                 switch outcome {
                 case .stored(_, let exclusion):
                     stored += 1
@@ -75,7 +72,6 @@ actor SampleStorer: SampleReceiver {
                 case .present, .presentOfAnother, .conflict: present += 1
                 }
             }
-            gateway.destinations.wake()
         }
     }
 

@@ -308,6 +308,34 @@ import Testing
         #expect(problem?.code == "clock_not_trusted")
     }
 
+    @Test("a look at the clock that waits for an answer does not take back a person's word that comes meanwhile")
+    func trustDuringLook() async throws {
+        let (asked, ask) = AsyncStream<Void>.makeStream()
+        let (answered, answer) = AsyncStream<Void>.makeStream()
+        let isFirst = Mutex(true)
+        let memory = GatewayClock.Memory(newestContact: {
+            let waits = isFirst.withLock { first in
+                defer { first = false }
+                return first
+            }
+            guard waits else { return nil }
+            ask.finish()
+            for await _ in answered {}
+            return nil
+        })
+        let clock = machine.clock(file: file, memory: memory)
+        let look = Task { await clock.doubt() }
+        for await _ in asked {}
+        let word = Task { try await clock.trust() }
+        // The person's word is given, and noted if it need not wait for the look.
+        try await Task.sleep(for: .milliseconds(100))
+        answer.finish()
+        let (doubt, count) = (await look.value, try await word.value)
+        #expect(doubt == nil && count == 0)
+        #expect(await clock.isProvenSinceBoot())
+        #expect(await machine.clock(file: file).isProvenSinceBoot())
+    }
+
     @Test("a damaged record is no record", arguments: ["", "{", "[]", #"{"boot":"x"}"#])
     func damaged(_ text: String) async throws {
         try text.write(toFile: file.path, atomically: true, encoding: .utf8)

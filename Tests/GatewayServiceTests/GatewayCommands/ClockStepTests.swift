@@ -67,6 +67,27 @@ import Testing
         #expect(after.first?.deliveries.isEmpty == false)
     }
 
+    @Test("what was imported under a clock that is right is judged for good, whatever the clock does later")
+    func imported() async throws {
+        var machine = GatewayClock.Machine.unsynchronized
+        machine.evidence = { .kernel }
+        let bench = try await GatewayBench(settings: ["user.client_user_id": "white_bear"], machine: machine)
+        func add(days: Int64) async throws {
+            let kilograms = Quantity(ExactDecimal(significand: 70), .kilograms)
+            let sample = ImportedSample(
+                person: "white_bear", provider: "apple_health_kit",
+                value: .vital(VitalValue(kind: .weight, [.init(.weight, kilograms)])),
+                time: ImportedTime(Instant.systemClock.advanced(bySeconds: days * Self.day), utcOffsetMinutes: 0))
+            try await bench.run(.importing(.samples([Data(sample.octets)])))
+        }
+        let file = ClockFile(directory: bench.gateway.store.directory)
+        try await add(days: -2)
+        #expect(file.read()?.right == nil)
+        try await add(days: 2)
+        #expect(file.read()?.right != nil)
+        try await bench.stop()
+    }
+
     @Test(
         "under a clock that was right a record of the future is one, however often the clock is put forward later",
         arguments: [1, 2])

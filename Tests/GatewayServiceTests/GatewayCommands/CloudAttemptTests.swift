@@ -88,17 +88,22 @@ struct CloudAttemptTests {
 
     /// A gateway with an account that was connected to a service which nobody reaches.
     ///
-    /// - Parameter app: the app of the settings.
-    private static func with(app: String, _ body: (Gateway) async throws -> Void) async throws {
+    /// - Parameters:
+    ///   - app: the app of the settings.
+    ///   - requiresSync: whether the clock, of which nobody says that it is synchronised, is untrusted.
+    private static func with(
+        app: String, requiresSync: Bool = false, _ body: (Gateway) async throws -> Void
+    ) async throws {
         let path = NSTemporaryDirectory() + "gateway-\(UUID().uuidString.prefix(8))"
         defer { try? FileManager.default.removeItem(atPath: path) }
         let settings = try Settings(environment: [
             "HOME": path, "HEALTHRELAY_USER_CLIENT_USER_ID": "ann", "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin",
             "HEALTHRELAY_CLOUD_SERVICE_URL": "http://127.0.0.1:1", "HEALTHRELAY_CLOUD_APP_ID": app,
+            "HEALTHRELAY_CLOCK_REQUIRE_SYNC": "\(requiresSync)",
         ])
         let gateway = try await Gateway.open(
-            settings, state: StateDirectory(flag: path, environment: [:]),
-            logger: Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() })
+            settings, state: StateDirectory(flag: path, environment: [:]), radio: RadioSource.system,
+            machine: .unsynchronized, logger: Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() })
         let folder = gateway.store.directory + "/cloud"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let account = """
@@ -124,6 +129,19 @@ struct CloudAttemptTests {
                 // As if the wait were over.
                 attempts[.whoop]?.at = Instant.systemClock.advanced(bySeconds: -300 << Int64(failures - 1))
             }
+        }
+    }
+
+    @Test("promise 10: while this machine's clock is in doubt no cloud is asked, and that counts as no attempt")
+    func clockInDoubt() async throws {
+        try await Self.with(app: "app", requiresSync: true) { gateway in
+            let told = Told()
+            var attempts: [CloudVendor: CloudAttempt] = [:]
+            await gateway.fetchClouds(&attempts, every: Self.sixHours) { told.note($1) }
+            #expect(told.codes.isEmpty && attempts.isEmpty)
+            let runner = CloudRunner(gateway: gateway, json: true, output: Collected())
+            let problem = await #expect(throws: Problem.self) { try await runner.run(.fetch(CloudRequest())) }
+            #expect(problem?.code == "clock_not_trusted")
         }
     }
 
