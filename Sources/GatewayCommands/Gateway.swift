@@ -148,6 +148,18 @@ public final class Gateway: Sendable {
             logger: logger, progress: progress)
     }
 
+    /// The same of a file that is open: whoever opened it may read more files than whoever owns the state directory.
+    ///
+    /// - Parameter descriptor: an ordinary file, open for reading. It stays open.
+    package static func importing(
+        from descriptor: Int32, passphrase: String, _ settings: Settings, state: StateDirectory,
+        logger: Logger = Logger(label: "healthrelay"), progress: @escaping StoreProgress.Handler = { _ in }
+    ) async throws -> StoreStatistics {
+        try await ReadingStore.importing(
+            from: descriptor, passphrase: passphrase, into: state.path, decoder: decoder,
+            encryption: settings.storeEncryption, logger: logger, progress: progress)
+    }
+
     private init(
         _ live: LiveSettings, _ store: ReadingStore, _ destinations: Destinations, _ radioSource: RadioSource,
         _ fleet: FleetSettingsDesk?, machine: GatewayClock.Machine, isService: Bool, _ logger: Logger

@@ -9,7 +9,7 @@ enum StoreWork {
     /// - Parameters:
     ///   - stateDir: the directory that the command names.
     ///   - inGateway: asks the gateway.
-    ///   - here: opens the store itself. It is called again while another process holds the store, for three seconds.
+    ///   - here: opens the store itself, as its owner. It is called again while another process holds the store, for three seconds.
     ///   - absent: what is done where the store is that of a service which does not answer; its problem is thrown by default.
     static func run(
         at stateDir: String?, inGateway: @Sendable (ControlClient) async throws -> Void,
@@ -24,9 +24,10 @@ enum StoreWork {
             if let absence = StateDirectory.absentService(flag: stateDir) {
                 guard ContinuousClock.now < end else { return try await absent(absence) }
             } else {
-                do { return try await here(StateDirectory(flag: stateDir)) } catch StoreError.locked
-                    where ContinuousClock.now < end
-                {}
+                let state = StateDirectory(flag: stateDir)
+                do {
+                    return try await StoreOwner.acting(at: state.path) { try await here(state) }
+                } catch StoreError.locked where ContinuousClock.now < end {}
             }
             try await Task.sleep(for: .milliseconds(50))
         }

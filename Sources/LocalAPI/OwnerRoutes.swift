@@ -63,7 +63,7 @@ struct OwnerRoutes {
         let settings = gateway.settings
         let user = try await store.currentUser()
         let consents = try await store.consents(of: user.key)
-        let backups = settings.backup == nil ? nil : try? await gateway.backupFolder().backups()
+        let newestBackup = settings.backup == nil ? nil : try? await gateway.newestBackup()
         return .object([
             "person": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
             "time_zone": .string(user.timeZone),
@@ -86,7 +86,7 @@ struct OwnerRoutes {
                     ])
                 }),
             "backups": .optional(settings.backup?.directory),
-            "newest_backup": .optional(backups?.first(where: \.isOwn)?.time.description),
+            "newest_backup": .optional(newestBackup?.time.description),
             "restore": try await gateway.restores.document, "address": .string(door.pageAddress),
             "after_restart": .array(gateway.keysThatNeedRestart.map(JSONValue.string)),
         ])

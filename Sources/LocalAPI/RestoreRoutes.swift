@@ -60,7 +60,8 @@ struct RestoreRoutes {
             return try await body()
         } catch ExportError.storeNotEmpty {
             throw APIRefusal(
-                .conflict, "store_not_empty", "this gateway has readings already, or its store is locked",
+                .conflict, "store_not_empty",
+                "this gateway has readings already, destinations are still to take some back, or its store is locked",
                 hint: "a backup can only be put back into a gateway that is empty")
         }
     }

@@ -18,6 +18,17 @@ struct ExportContents {
         try StoreFiles.requireRegular(path)
         let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         defer { try? file.close() }
+        return try read(file, passphrase: passphrase, database: database)
+    }
+
+    /// Reads a whole export from its beginning.
+    ///
+    /// - Parameter database: is given the octets of the database, in order.
+    /// - Throws: ``ExportError``, ``StoreError``, `CancellationError`, and what `database` throws.
+    static func read(
+        _ file: FileHandle, passphrase: String, database: (ArraySlice<UInt8>) throws -> Void
+    ) throws -> ExportContents {
+        try file.seek(toOffset: 0)
         let header = Array(try file.read(upToCount: ExportFormat.headerLength) ?? Data())
         var opener = try ExportOpener(header: header, passphrase: passphrase)
         var (line, manifest, length): ([UInt8], ExportManifest?, Int64) = ([], nil, Int64(header.count))

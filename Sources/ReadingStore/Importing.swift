@@ -17,17 +17,26 @@ struct StoreImport {
     private var database: String { workshop + "/" + StoreFiles.databaseName }
 
     func run(_ path: String, passphrase: String) async throws -> StoreStatistics {
+        try StoreFiles.requireRegular(path)
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw StoreFiles.failure(path) }
+        defer { close(descriptor) }
+        return try await run(descriptor, passphrase: passphrase)
+    }
+
+    /// - Parameter descriptor: the export, open for reading.
+    func run(_ descriptor: Int32, passphrase: String) async throws -> StoreStatistics {
         try StoreFiles.prepareDirectory(directory)
         let lock = try StoreLock(path: directory + "/" + StoreFiles.lockName)
         defer { lock.release() }
         try requireEmpty()
         try Self.clear(directory)
         // The database, and while its rows are sealed anew a copy of it and its log.
-        try DiskSpace.require(3 * Self.length(of: path), at: directory)
+        try DiskSpace.require(3 * Self.length(of: descriptor), at: directory)
         defer { try? Self.clear(directory) }
         try FileManager.default.createDirectory(
             atPath: workshop, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        let manifest = try await unpack(path, passphrase)
+        let manifest = try await unpack(descriptor, passphrase)
         let keys = try keySource(manifest)
         let store = try await ReadingStore.open(
             directory: workshop, decoder: decoder, encryption: encryption.isOn ? .on(keys) : .off(keys), logger: logger)
@@ -60,20 +69,23 @@ struct StoreImport {
                 guard try db.tableExists("reading") else {
                     return try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0
                 }
-                return try Bool.fetchOne(
-                    db, sql: "SELECT NOT EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM reading)") == true
+                let holdsNothing = try Bool.fetchOne(
+                    db, sql: "SELECT NOT EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM reading)")
+                // Of what was erased, destinations may still be to take readings back: nothing else knows of these.
+                return try holdsNothing == true && (!db.tableExists("retraction") || !Retracting.isAnyAsked(db))
             }
             guard isEmpty else { throw ExportError.storeNotEmpty(path: directory) }
         } catch { throw StoreError.mapping(error) }
     }
 
     /// Writes the database that the file holds into the workshop.
-    private func unpack(_ path: String, _ passphrase: String) async throws -> ExportManifest {
+    private func unpack(_ descriptor: Int32, _ passphrase: String) async throws -> ExportManifest {
         try StoreFiles.prepareDatabase(database)
         let target = try FileHandle(forWritingTo: URL(fileURLWithPath: database))
         defer { try? target.close() }
-        var told = StoreProgress(.opening, of: try Self.length(of: path))
-        let manifest = try ExportContents.read(path, passphrase: passphrase) {
+        var told = StoreProgress(.opening, of: Self.length(of: descriptor))
+        let export = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
+        let manifest = try ExportContents.read(export, passphrase: passphrase) {
             try target.write(contentsOf: $0)
             told.done += Int64($0.count)
             progress(told)
@@ -91,6 +103,9 @@ struct StoreImport {
                 source: encryption.key ?? StoreKeySource(path: directory + "/" + StoreEncryption.keyName))
             if let key = try file.read()?.last {
                 keys.append(key)
+                if encryption.key?.isWritable == true, ReadingStore.databaseFiles(in: directory).isEmpty {
+                    logger.warning("\(file.sharingWarning)")
+                }
             } else {
                 guard file.source.isWritable else { throw StoreError.keyMissing(path: file.source.path) }
                 let key = SymmetricKey(size: .bits256)
@@ -155,11 +170,7 @@ struct StoreImport {
         try StoreFiles.synchronise(directory: directory)
     }
 
-    private static func length(of path: String) throws -> Int64 {
-        var status = stat()
-        guard stat(path, &status) == 0 else { throw StoreFiles.failure(path) }
-        return Int64(status.st_size)
-    }
+    private static func length(of descriptor: Int32) -> Int64 { FileIdentity(of: descriptor)?.size ?? 0 }
 
     private static func workshop(in directory: String) -> String { directory + "/import.new" }
 
@@ -206,6 +217,22 @@ extension ReadingStore {
             throw StoreError.mapping(error)
         }
     }
+
+    /// The same of a file that is open: whoever opened it may read more files than whoever owns the directory.
+    ///
+    /// - Parameter descriptor: an ordinary file, open for reading. It stays open.
+    package static func importing(
+        from descriptor: Int32, passphrase: String, into directory: String, decoder: any FrameDecoding,
+        encryption: StoreEncryption, logger: Logger, progress: @escaping StoreProgress.Handler
+    ) async throws -> StoreStatistics {
+        do {
+            return try await StoreImport(
+                directory: directory, encryption: encryption, decoder: decoder, logger: logger, progress: progress
+            ).run(descriptor, passphrase: passphrase)
+        } catch {
+            throw StoreError.mapping(error)
+        }
+    }
 }
 
 extension ExportError {
@@ -247,7 +274,8 @@ extension ExportError: CustomStringConvertible {
         case .wrongPassphrase: "the passphrase is wrong, or the beginning of the export is damaged"
         case .damaged(let octet): "the export is damaged, or cut off, at octet \(octet)"
         case .passphraseTooShort: "a passphrase has at least \(ExportFormat.leastPassphrase) characters"
-        case .storeNotEmpty(let path): "the store in \(path) has readings; nothing was imported"
+        case .storeNotEmpty(let path):
+            "the store in \(path) has readings, or destinations are still to take some back; nothing was imported"
         }
     }
 }

@@ -82,6 +82,12 @@ struct KeyFile {
         try StoreFiles.write([UInt8](repeating: 0, count: Int(status.st_size)), to: descriptor, path: path)
     }
 
+    /// What a new store says that finds a key here.
+    var sharingWarning: String {
+        "the key in \(source.path) was there before this store. If another store uses it, give this one a file of its own "
+            + "(store.key_file): `store rotate-key` and `store forget` of one store destroy the key of the other"
+    }
+
     private func unusable(_ reason: String) -> StoreError { .keyUnusable(path: source.path, reason: reason) }
 
     /// What the database remembers of a key, to know it by.

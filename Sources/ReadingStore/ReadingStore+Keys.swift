@@ -10,6 +10,8 @@ private struct TakenKeys: Sendable {
     var state: Sealing.State
     /// What is wrong with the row of a person who waited for the key.
     var problem: StoreError?
+    /// The file that the settings name, if it had a key before this store had any.
+    var found: KeyFile?
 }
 
 /// The keys: which are known, which rows are under them, and how they change.
@@ -85,7 +87,10 @@ extension ReadingStore {
         let taken = try await write(.setting) { [self] db -> TakenKeys in
             // The file is changed in transactions only: of two changes at the same moment, one would lose its key.
             if let key { try keyFile.replace(with: Self.keysOfRows(keyFile, db) + [key]) }
-            return try takeKeys(db)
+            let found = try foundKeys(db)
+            var taken = try takeKeys(db)
+            if taken.state.refusal == nil { taken.found = found }
+            return taken
         } committed: { [self] taken in
             use(taken)
         }
@@ -112,6 +117,14 @@ extension ReadingStore {
         return keys ?? []
     }
 
+    /// The file that the settings name, if it has a key and this store has none yet: it may be another store's.
+    private func foundKeys(_ db: Database) throws -> KeyFile? {
+        guard encryption.isOn, encryption.key?.isWritable == true, try KeyList(db).entries.isEmpty,
+            (try? keyFile.read()) != nil
+        else { return nil }
+        return keyFile
+    }
+
     private func takeKeys(_ db: Database) throws -> TakenKeys {
         let state = try Self.state(db, keyFile, isOn: encryption.isOn)
         guard state.refusal == nil else { return TakenKeys(state: state) }
@@ -129,6 +142,7 @@ extension ReadingStore {
 
     private func report(_ taken: TakenKeys) {
         if let problem = taken.problem { logger.error("\(problem)", metadata: ["mend": "\(problem.hint)"]) }
+        if let found = taken.found { logger.warning("\(found.sharingWarning)") }
     }
 
     private static func state(_ db: Database, _ file: KeyFile, isOn: Bool) throws -> Sealing.State {
@@ -289,6 +303,9 @@ extension ReadingStore {
     public func isKeyToBeDestroyed() async throws -> Bool {
         try await read { db in try !Self.lines(db, Self.destruction).isEmpty }
     }
+
+    /// Whether a destination that the settings name is still to take back something that was erased or changed here.
+    package func isAnythingToBeTakenBack() async throws -> Bool { try await read(Retracting.isAnyAsked) }
 
     /// Destroys the key if that was asked for and the last reading to be taken back has been.
     func destroyKeyIfAsked() async throws {

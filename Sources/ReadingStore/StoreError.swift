@@ -81,7 +81,8 @@ public enum StoreError: Error, Sendable, Hashable {
     public var hint: String {
         switch self {
         case .locked: "Stop the other process, or use its control socket."
-        case .cannotCreate, .notPermitted: "Make this user the directory's owner, or choose another with --state-dir."
+        case .cannotCreate, .notPermitted:
+            "Make this user the owner of the directory and of all in it (`chown -R`), or choose another with --state-dir."
         case .diskFull: "Free space. Records that a device still has are read at the next contact."
         case .tooLittleSpace:
             "Free space there and start again. What was there is unchanged, and what was done is kept."

@@ -171,6 +171,83 @@ import Testing
         #expect(unknown?["ok"]?.plain == "false" && unknown?["found"]?.plain.contains("has made none") == true)
     }
 
+    @Test("a backup from before the clock was put right, and dated later, counts as the oldest: newer ones stay")
+    func later() async throws {
+        let place = try await Place()
+        for _ in 0..<2 { #expect(try await place.run("backup", "now").status == 0) }
+        let names = try place.names()
+        try #require(names.count == 2)
+        // Of two in one second the later one is a second later.
+        try await Task.sleep(for: .seconds(2))
+        // The first was made when the clock was ahead.
+        let ahead = String(names[0].prefix("healthrelay-01234567-".count)) + "20990101T000000Z.export"
+        try FileManager.default.moveItem(
+            atPath: place.directory + "/" + names[0], toPath: place.directory + "/" + ahead)
+        let file = URL(fileURLWithPath: place.state + "/backup-digests.json")
+        let known = try String(contentsOf: file, encoding: .utf8)
+        try known.replacing(names[0], with: ahead).write(to: file, atomically: true, encoding: .utf8)
+        let verified = try await place.run("backup", "verify")
+        #expect(verified.status == 0 && verified.output.contains(names[1]), "\(verified.output) \(verified.errors)")
+        let made = try await place.run("backup", "now")
+        let name = try #require(try Document(made.output)["name"]?.plain)
+        let left = try place.names()
+        #expect(left == [names[1], name], "\(left)")
+    }
+
+    /// Another file system than that of the tests' own directories.
+    private static let otherDisk = "/dev/shm"
+
+    private static var hasOtherDisk: Bool {
+        var (other, own) = (stat(), stat())
+        return stat(otherDisk, &other) == 0 && stat(FileManager.default.temporaryDirectory.path, &own) == 0
+            && other.st_dev != own.st_dev && access(otherDisk, W_OK) == 0
+    }
+
+    @Test(
+        "while the disk with the backups is not mounted, none is written in its place, and all say so",
+        .enabled(if: hasOtherDisk, "needs another file system in /dev/shm"))
+    func unmounted() async throws {
+        let place = try await Place()
+        let disk = Self.otherDisk + "/healthrelay-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: disk) }
+        try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: false)
+        func doctor() async throws -> Document? {
+            try Document(try await place.run("doctor").output).elements("checks")
+                .first { $0["name"]?.plain == "backup" }
+        }
+        // As a mount does it: the same path leads to the other disk.
+        try FileManager.default.removeItem(atPath: place.directory)
+        try FileManager.default.createSymbolicLink(atPath: place.directory, withDestinationPath: disk)
+        #expect(try await place.run("backup", "now").status == 0)
+        let found = try await doctor()
+        #expect(found?["ok"]?.plain == "true" && found?["found"]?.plain.contains("own disk") == false)
+        let made = try FileManager.default.contentsOfDirectory(atPath: disk)
+        // The directory below the mount point.
+        try FileManager.default.removeItem(atPath: place.directory)
+        try FileManager.default.createDirectory(atPath: place.directory, withIntermediateDirectories: false)
+        for command in ["now", "list", "verify"] {
+            let refused = try await place.run("backup", command)
+            #expect(refused.status == 74 && refused.errors.contains("backup_disk_missing"), "\(refused.errors)")
+        }
+        let missing = try await doctor()
+        #expect(missing?["ok"]?.plain == "false" && missing?["found"]?.plain.contains("not mounted") == true)
+        let written = try place.names()
+        #expect(written.isEmpty, "\(written)")
+        // Somebody who wants them elsewhere says so.
+        let elsewhere = place.scratch.url.appendingPathComponent("elsewhere").path
+        try FileManager.default.createDirectory(atPath: elsewhere, withIntermediateDirectories: false)
+        let listed = try await place.run("backup", "list", environment: ["HEALTHRELAY_BACKUP_TO": elsewhere])
+        #expect(listed.status == 0, "\(listed.errors)")
+        // The disk is back, with this gateway's backups.
+        try FileManager.default.removeItem(atPath: place.directory)
+        try FileManager.default.createSymbolicLink(atPath: place.directory, withDestinationPath: disk)
+        let again = try await doctor()
+        #expect(again?["ok"]?.plain == "true" && made.count == 1, "\(again?["found"]?.plain ?? "")")
+        #expect(try await place.run("backup", "now").status == 0)
+        let both = try FileManager.default.contentsOfDirectory(atPath: disk)
+        #expect(both.count == 2)
+    }
+
     @Test("a gateway that was made of another one's backup makes its own, and leaves those that the other makes")
     func sameID() async throws {
         let place = try await Place()

@@ -85,7 +85,11 @@ import Testing
         let unit = try String(
             contentsOf: Tool.root.appendingPathComponent("Packaging/healthrelay.service"), encoding: .utf8)
         let lines = Set(unit.split(separator: "\n").map(String.init))
-        for line in ["LimitCORE=0", "MemorySwapMax=0", "SupplementaryGroups=dialout plugdev", "RestartSec=10"] {
+        for line in [
+            "LimitCORE=0", "MemorySwapMax=0", "SupplementaryGroups=dialout plugdev", "RestartSec=10",
+            // As a state directory, a backup disk that is missing would keep the gateway from running.
+            "StateDirectory=healthrelay", "ReadWritePaths=-/var/lib/healthrelay-backups",
+        ] {
             #expect(lines.contains(line), "\(line)")
         }
         let statuses = try #require(lines.first { $0.hasPrefix("RestartPreventExitStatus=") })

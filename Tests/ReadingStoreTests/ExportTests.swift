@@ -27,6 +27,70 @@ struct ExportTests {
         return harness
     }
 
+    @Test("nothing takes the place of a store while destinations are still to take back what was erased of it")
+    func stillToBeTakenBack() async throws {
+        let source = try await filled(.on())
+        let path = source.directory + "/backup"
+        try await export(source.store, to: path)
+        let harness = try await Harness()
+        let place = try await harness.store.setDestination(
+            "file", kind: "file", kinds: [.glucose], hasUniqueSeconds: false, needsSource: false, canRetract: true)
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:10:00", 95)])
+        let items = try await DestinationTests.batch(harness.store, at: place)
+        try await harness.store.acknowledge(items.map(\.id), at: Build.instant("2026-11-21T11:00:00Z"))
+        let user = try await harness.store.currentUser().key
+        try await harness.store.eraseUser(user, retracts: true)
+        let isAsked = try await harness.store.isAnythingToBeTakenBack()
+        #expect(isAsked)
+        try harness.store.close()
+        await #expect(throws: ExportError.storeNotEmpty(path: harness.directory)) {
+            try await ReadingStore.importing(
+                path, passphrase: Self.passphrase, into: harness.directory, decoder: TestDecoder())
+        }
+        // They have.
+        let again = try await Harness(harness.directory)
+        let retractions = try await again.store.retractions(at: place, limit: 10)
+        #expect(retractions.count == 1)
+        try await again.store.acknowledgeRetractions(retractions.map(\.key))
+        try again.store.close()
+        try await ReadingStore.importing(
+            path, passphrase: Self.passphrase, into: harness.directory, decoder: TestDecoder())
+    }
+
+    @Test("a new store that finds a key in the file of the settings says that another one may use it; its own it knows")
+    func sharedKey() async throws {
+        let source = StoreKeySource(path: Harness.newDirectory() + ".key")
+        func warnings(_ directory: String, imports path: String? = nil) async throws -> [String] {
+            let lines = LogLines()
+            if let path {
+                try await ReadingStore.importing(
+                    path, passphrase: Self.passphrase, into: directory, decoder: TestDecoder(), encryption: .on(source),
+                    logger: lines.logger())
+            } else {
+                let store = try await ReadingStore.open(
+                    directory: directory, decoder: TestDecoder(), encryption: .on(source), logger: lines.logger())
+                try store.close()
+            }
+            return lines.lines(from: .warning).filter { $0.contains("was there before this store") }
+        }
+        let (first, second, third) = (Harness.newDirectory(), Harness.newDirectory(), Harness.newDirectory())
+        for _ in 0..<2 {
+            let said = try await warnings(first)
+            #expect(said.isEmpty, "\(said)")
+        }
+        let other = try await warnings(second)
+        #expect(other.count == 1 && other.first?.contains(source.path) == true)
+        let told = try await warnings(second)
+        #expect(told.isEmpty, "it was told")
+        let exported = try await filled(.on())
+        let path = exported.directory + "/backup"
+        try await export(exported.store, to: path)
+        let imported = try await warnings(third, imports: path)
+        #expect(imported.count == 1)
+        let opened = try await warnings(third)
+        #expect(opened.isEmpty)
+    }
+
     @Test("an export that is cut within its first chunk, or damaged there, is damaged; a wrong passphrase is that")
     func cut() async throws {
         let source = try await filled(.on())

@@ -31,11 +31,12 @@ package struct BackupFolder: Sendable {
     let setting: BackupSetting
     /// The gateway's id: several gateways may share a directory, and each keeps its own backups.
     let gateway: String
-    private let digests: BackupDigests
+    private let stateDirectory: String
+    private let records: BackupRecords
 
     init(setting: BackupSetting, gateway: String, stateDirectory: String) {
-        (self.setting, self.gateway) = (setting, gateway)
-        digests = BackupDigests(in: stateDirectory)
+        (self.setting, self.gateway, self.stateDirectory) = (setting, gateway, stateDirectory)
+        records = BackupRecords(in: stateDirectory)
     }
 
     private var prefix: String { "healthrelay-\(gateway.prefix(8))-" }
@@ -60,14 +61,30 @@ package struct BackupFolder: Sendable {
                 "cannot read backup.to, \(setting.directory): \(String(cString: strerror(errno)))",
                 hint: "create the directory, and make the gateway's user its owner")
         }
-        let own = digests.own
-        return names.compactMap { name -> Backup? in
+        let own = records.own
+        let found = names.compactMap { name -> Backup? in
             guard let time = time(of: name) else { return nil }
             guard let attributes = try? FileManager.default.attributesOfItem(atPath: path(of: name)),
                 attributes[.type] as? FileAttributeType == .typeRegular, let octets = attributes[.size] as? Int
             else { return nil }
             return Backup(name: name, time: time, octets: Int64(octets), isOwn: own.contains(name))
         }.sorted { ($0.time, $0.name) > ($1.time, $1.name) }
+        try requireDisk(found)
+        return found
+    }
+
+    /// Whether the directory is on another disk than the store.
+    package var isOnOtherDisk: Bool { !areOnOneFileSystem(setting.directory, stateDirectory) }
+
+    /// Refuses a directory that was on another disk when backups were made in it, and is on the store's own now and has none of them:
+    /// the disk isn't mounted. What was written there would be lost with the store, and hidden once the disk is back.
+    private func requireDisk(_ found: [Backup]) throws(Problem) {
+        let made = records.made(onOtherDisk: setting.directory)
+        guard !made.isEmpty, made.isDisjoint(with: found.map(\.name)), !isOnOtherDisk else { return }
+        throw Problem(
+            "backup_disk_missing", .inputOutput,
+            "the disk with the backups is not mounted at backup.to, \(setting.directory): the directory is on the store's own disk",
+            hint: "mount the disk and restart the gateway; to write elsewhere from now on, name another directory")
     }
 
     package func path(of name: String) -> String { setting.directory + "/" + name }
@@ -76,7 +93,8 @@ package struct BackupFolder: Sendable {
     ///
     /// The backup has its name only once it was read back whole: nothing older is removed before that. One that was damaged since
     /// takes no place among those that are kept, and goes once it is older than all of them. So does one that another gateway with
-    /// the same id has made since this one makes any.
+    /// the same id has made since this one makes any. One of this gateway's with a later date than the new one came under a wrong
+    /// clock, and counts as older than all others.
     ///
     /// - Throws: `Problem`, `ExportError`, `StoreError`; nothing has changed then.
     package func make(
@@ -97,11 +115,12 @@ package struct BackupFolder: Sendable {
             var digest = ""
             try file.check { part in
                 try ReadingStore.checkExport(at: part, passphrase: passphrase)
-                digest = try BackupDigests.digest(ofFileAt: part)
+                digest = try BackupRecords.digest(ofFileAt: part)
             }
             let octets = file.count
+            let otherDisk = isOnOtherDisk ? setting.directory : nil
             // Before it has its name: one that is not known to be this gateway's would be made again a minute later.
-            try digests.keep(digest, of: name, isOwn: true, among: known.map(\.name))
+            try records.keep(digest, of: name, isOwn: true, otherDisk: otherDisk, among: known.map(\.name))
             try file.finish()
             let made = Backup(name: name, time: time, octets: Int64(octets), isOwn: true)
             removeOld(known, beside: made)
@@ -115,10 +134,13 @@ package struct BackupFolder: Sendable {
 
     /// Removes what is too many beside a new one: of those that are not damaged all but the newest, and what is damaged and older.
     private func removeOld(_ known: [Backup], beside made: Backup) {
+        // Each was made before the new one, whatever its date says.
+        let (dated, ahead) = (known.filter { $0.time < made.time }, known.filter { $0.time > made.time })
         // What there was before this gateway made any is of the gateway that it has taken the place of.
-        let beginning = known.last(where: \.isOwn)?.time ?? made.time
+        let beginning = dated.last(where: \.isOwn)?.time ?? made.time
         var kept = 1
-        for backup in known {
+        // Another gateway's may have the right date, if this one's clock is behind. The nearest date is the likeliest.
+        for backup in dated + ahead.reversed().filter(\.isOwn) {
             // Read only while it may be one of those that stay.
             if kept < setting.count {
                 let counts = backup.isOwn || backup.time < beginning
@@ -135,9 +157,9 @@ package struct BackupFolder: Sendable {
     package func verify(_ name: String) throws {
         try ReadingStore.checkExport(at: path(of: name), passphrase: passphrase())
         // The same octets a moment later, unless somebody writes to them just now.
-        guard let digest = try? BackupDigests.digest(ofFileAt: path(of: name)), let names = try? listed().map(\.name)
+        guard let digest = try? BackupRecords.digest(ofFileAt: path(of: name)), let names = try? listed().map(\.name)
         else { return }
-        try? digests.keep(digest, of: name, among: names)
+        try? records.keep(digest, of: name, among: names)
     }
 
     /// Whether a backup is what it was when it was made: by its digest, or by opening it where none is known.
@@ -145,8 +167,8 @@ package struct BackupFolder: Sendable {
     /// - Parameter keeping: whether the digest of one that is opened is kept for the next time.
     func soundness(of name: String, keeping: Bool = true) -> Soundness {
         do {
-            if let digest = digests.digest(of: name) {
-                return try BackupDigests.digest(ofFileAt: path(of: name)) == digest ? .sound : .damaged
+            if let digest = records.digest(of: name) {
+                return try BackupRecords.digest(ofFileAt: path(of: name)) == digest ? .sound : .damaged
             }
             if keeping {
                 try verify(name)
@@ -177,10 +199,15 @@ package struct BackupFolder: Sendable {
         try await ReadingStore.trying(path(of: name), passphrase: passphrase(), in: directory, decoder: decoder)
     }
 
+    /// The newest that this gateway has made; not one from a later time than now, which came under a wrong clock.
+    package func newest(of backups: [Backup], now: Instant) -> Backup? {
+        backups.first { $0.isOwn && $0.time <= now }
+    }
+
     /// When the next one is due; a time that has passed if this gateway has made none, or the newest is from a later time than now,
     /// as after a clock was put right.
     package func due(after backups: [Backup], now: Instant) -> Instant {
-        guard let newest = backups.first(where: { $0.isOwn && $0.time <= now }) else { return now }
+        guard let newest = self.newest(of: backups, now: now) else { return now }
         return newest.time.advanced(bySeconds: Int64(setting.interval))
     }
 

@@ -28,7 +28,9 @@ struct BackupRunner {
         case .list: try await list(folder)
         case .verify(let name):
             let backups = try await folder.backups()
-            let wanted = name.map { name in backups.first { $0.name == name } } ?? backups.first
+            let now = await gateway.clock.judgingTime()
+            let newest = folder.newest(of: backups, now: now) ?? backups.first
+            let wanted = name.map { name in backups.first { $0.name == name } } ?? newest
             guard let wanted else {
                 throw Problem(
                     "no_such_backup", .noInput,
@@ -103,6 +105,14 @@ extension Gateway {
         }
         return BackupFolder(
             setting: setting, gateway: try await store.gatewayID(), stateDirectory: store.directory)
+    }
+
+    /// The newest backup that this gateway has made; `nil`: there is none.
+    ///
+    /// - Throws: `Problem` if the settings name no place, or it cannot be read.
+    package func newestBackup() async throws -> BackupFolder.Backup? {
+        let folder = try await backupFolder()
+        return folder.newest(of: try await folder.backups(), now: await clock.judgingTime())
     }
 
     /// Makes a backup now.

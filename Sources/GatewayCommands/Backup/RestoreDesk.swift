@@ -54,7 +54,8 @@ package actor RestoreDesk {
     package func isPossible() async throws -> Bool {
         guard store.lockedBecause == nil else { return false }
         let statistics = try await store.statistics()
-        return statistics.frames == 0 && statistics.readings.values.allSatisfy { $0 == 0 }
+        guard statistics.frames == 0, statistics.readings.values.allSatisfy({ $0 == 0 }) else { return false }
+        return try await !store.isAnythingToBeTakenBack()
     }
 
     /// Takes a piece. One that was taken before may come again, because its answer may have been lost.

@@ -16,11 +16,13 @@ extension Doctor {
             let backups = try await folder.backups()
             let now = await clock.judgingTime()
             let own = backups.filter(\.isOwn)
-            guard let first = own.last, let newest = own.first(where: { $0.time <= now }) else {
+            guard let first = own.last, let newest = folder.newest(of: backups, now: now) else {
                 return .bad("backup", .tryAgain, "this gateway has made none in \(setting.directory)", mend: mend)
             }
             let age = now.seconds - newest.time.seconds
-            let found = "\(own.count) in \(setting.directory), the newest \(Self.words(age)) old"
+            let isOnOtherDisk = try await DirectoryLook.at(setting.directory) { folder.isOnOtherDisk }
+            let disk = isOnOtherDisk ? "" : " on the store's own disk"
+            let found = "\(own.count) in \(setting.directory)\(disk), the newest \(Self.words(age)) old"
             let soundness = try? await DirectoryLook.working(in: setting.directory) {
                 folder.soundness(of: newest.name, keeping: false)
             }

@@ -38,6 +38,13 @@ package func modificationTime(ofFileAt path: String) -> Instant? {
     return Instant(microseconds: Int64(status.st_mtim.tv_sec) * 1_000_000 + Int64(status.st_mtim.tv_nsec) / 1000)
 }
 
+/// Whether two paths are on one file system, symbolic links followed; yes where one of them cannot be seen.
+package func areOnOneFileSystem(_ path: String, _ other: String) -> Bool {
+    var (first, second) = (stat(), stat())
+    guard stat(path, &first) == 0, stat(other, &second) == 0 else { return true }
+    return first.st_dev == second.st_dev
+}
+
 /// Which file a path or a descriptor names, and how long it is: another inode is another file, whatever its name.
 package struct FileIdentity: Sendable, Hashable {
     private let device: UInt64

@@ -159,19 +159,21 @@ struct Replay: AsyncParsableCommand {
         let settings = try ReadingStore.databaseFiles(in: state.path).isEmpty ? settings : global.settings()
         let stored = StoredReadings(json: global.json)
         return try await Interruption.endingBySignal {
-            let gateway = try await Gateway.open(settings, state: state)
-            let reader = gateway.reader(model: model)
-            let result = await Result {
-                try await replay(gateway).run(with: record ? reader.recording() : reader) { event in
-                    switch event {
-                    case .stored(let outcomes): stored.take(outcomes)
-                    case .ended: stored.flush()
-                    case .began, .progress: break
+            try await StoreOwner.acting(at: state.path) { () -> CaptureReplay.Report in
+                let gateway = try await Gateway.open(settings, state: state)
+                let reader = gateway.reader(model: model)
+                let result = await Result {
+                    try await replay(gateway).run(with: record ? reader.recording() : reader) { event in
+                        switch event {
+                        case .stored(let outcomes): stored.take(outcomes)
+                        case .ended: stored.flush()
+                        case .began, .progress: break
+                        }
                     }
                 }
+                if case .failure = result { try? await gateway.close() } else { try await gateway.close() }
+                return try result.get()
             }
-            if case .failure = result { try? await gateway.close() } else { try await gateway.close() }
-            return try result.get()
         }
     }
 }

@@ -27,9 +27,14 @@ struct Run: AsyncParsableCommand {
 
     func run() async throws {
         try CaptureReplay.refuseReports(among: captures)
-        let state = StateDirectory(flag: global.stateDir)
         let settings = try global.settings()
         global.startLogging(settings)
+        let state = StateDirectory(flag: global.stateDir)
+        try await StoreOwner.acting(at: state.path) { try await run(settings, in: state) }
+        if !global.json { Terminal.error("Stopped; everything read is stored.") }
+    }
+
+    private func run(_ settings: Settings, in state: StateDirectory) async throws {
         let logger = Logger(label: "healthrelay")
         let json = global.json
 
@@ -64,7 +69,6 @@ struct Run: AsyncParsableCommand {
         } catch let error as SandboxError {
             throw Problem(error)
         }
-        if !json { Terminal.error("Stopped; everything read is stored.") }
     }
 
     private static func sandbox(in state: StateDirectory, _ logger: Logger) throws -> SandboxServer {

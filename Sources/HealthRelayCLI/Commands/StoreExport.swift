@@ -64,20 +64,25 @@ extension Store {
         func run() async throws {
             let settings = try global.settings()
             global.startLogging(settings)
-            guard access(file, R_OK) == 0 else {
+            let export = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+            guard export >= 0 else {
                 throw Problem(
                     "export_unreadable", .noInput, "cannot read \(file): \(String(cString: strerror(errno)))")
             }
-            let (flag, file) = (global.stateDir, file)
-            try StateDirectory.requireNoOwner(flag: flag)
+            defer { close(export) }
+            guard FileKind(at: file).isAbsentOrRegular else { throw StoreError.foreign(path: file) }
+            try StateDirectory.requireNoOwner(flag: global.stateDir)
+            let state = StateDirectory(flag: global.stateDir)
             let passphrase = try await secret.passphrase(isNew: false)
             let isJSON = global.json
             let output = TerminalOutput(asJSON: isJSON, answers: .terminal)
             defer { output.clearProgress() }
             let importing = { @Sendable (passphrase: String) in
                 try await output.following { progress in
-                    try await Gateway.importing(
-                        file, passphrase: passphrase, settings, state: StateDirectory(flag: flag), progress: progress)
+                    try await StoreOwner.acting(at: state.path) {
+                        try await Gateway.importing(
+                            from: export, passphrase: passphrase, settings, state: state, progress: progress)
+                    }
                 }
             }
             try await Interruption.endingBySignal {
