@@ -236,14 +236,12 @@ public struct GatewayRunner: Service, CustomStringConvertible {
             DoorService(door: door, clock: gateway.clock, logger: logger),
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger),
             FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
+            RetentionService(gateway: gateway, logger: logger),
             DiskWatch(directory: gateway.store.directory, logger: logger),
             MemoryService(store: gateway.store),
         ]
         if settings.destinations.contains(where: { $0.kind == .fleet }) {
             services.append(EnrolmentService(gateway: gateway, logger: logger))
-        }
-        if !gateway.retention.ages.isEmpty {
-            services.append(RetentionService(gateway: gateway, logger: logger))
         }
         if settings.backup != nil {
             services.append(BackupService(gateway: gateway, isUp: isUpForBackups.stream, logger: logger))

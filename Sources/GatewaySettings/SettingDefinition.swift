@@ -28,7 +28,9 @@ struct SettingDefinition: Sendable {
 
     /// Whether a change counts while the gateway runs, when it is told to read its settings again.
     var isLive: Bool {
-        ["sync.backfill_days", "sync.ignore", "libre.deliver", "consent.default", "log.level"].contains(key)
+        [
+            "sync.backfill_days", "sync.ignore", "libre.deliver", "consent.default", "store.keep", "log.level",
+        ].contains(key)
     }
 
     /// What a value must be, for errors.

@@ -1,5 +1,6 @@
 import GatewayCommands
 import GuardedServer
+import HealthDevices
 import HealthReadings
 import Hummingbird
 import ReadingStore
@@ -65,6 +66,16 @@ struct StateRoutes {
     /// A person's name; `nil` for somebody whom nobody has named.
     private static func name(_ user: StoreUser) -> String? { user.clientUserID.isEmpty ? nil : user.clientUserID }
 
+    /// Why no meter can be read by radio now: `{code, began_at}`; null while the radio works, or the settings disable it. The
+    /// code alone: it is told to clients of one person, too, and an error's words may name somebody else's device.
+    private var radioFault: JSONValue {
+        let faults = (try? gateway.requireManager())?.standingFaults ?? []
+        guard let fault = faults.first(where: { $0.subject == .radio }) else { return .null }
+        return .object([
+            "code": .string(fault.failure.code), "began_at": .string(fault.began.flooredToSecond.description),
+        ])
+    }
+
     /// What a person sees first, with their own readings and devices alone; to the household those of everybody.
     private func overview(_ audience: Audience) async throws -> JSONValue {
         let store = gateway.store
@@ -94,7 +105,7 @@ struct StateRoutes {
             "refused": .integer(Int64(counts.refused)), "delivered": .integer(Int64(counts.delivered)),
             "last_delivery": .optional(counts.last?.flooredToSecond.description),
             "units": PersonUnits(of: user, gateway.settings).document,
-            "delivers": .bool(!gateway.destinations.workers.isEmpty),
+            "delivers": .bool(!gateway.destinations.workers.isEmpty), "radio_fault": radioFault,
             "consent": .array(
                 try await store.consentedKinds(of: audience.user?.key).map(\.rawValue).sorted().map(JSONValue.string)),
         ])

@@ -243,6 +243,28 @@ import Testing
         await paired.phone.stop()
     }
 
+    @Test("a date is a day of the person whose samples they are, not of the current user")
+    func days() async throws {
+        let paired = try await Paired(Self.day)
+        let settings = paired.scratch.url.appendingPathComponent("config.yaml")
+        try """
+        user: {time_zone: Europe/Berlin}
+        users: [{client_user_id: ben, time_zone: America/New_York}]
+
+        """.write(to: settings, atomically: true, encoding: .utf8)
+        for (person, first, last) in [
+            ("ben", "2026-11-20T05:00:00Z", "2026-11-21T04:59:59.999999Z"),
+            ("ann", "2026-11-19T23:00:00Z", "2026-11-20T22:59:59.999999Z"),
+        ] {
+            let result = try await paired.run(
+                "healthsync", "fetch", "--store", "--person", person, "--from", "2026-11-20", "--to", "2026-11-20",
+                "--json", "--config", settings.path)
+            let days = #""from":"\#(first)","to":"\#(last)""#
+            #expect(result.output.contains(days), "\(result.output)\(result.errors)")
+        }
+        await paired.phone.stop()
+    }
+
     @Test("a person that the store doesn't know, and flags that don't go together")
     func usage() async throws {
         let paired = try await Paired(Self.day)

@@ -51,7 +51,7 @@ public struct PhoneChoice: Codable, Sendable, Hashable {
     public init() {}
 }
 
-/// The arguments of `healthsync fetch`; instants are still text, because a date means the user's zone.
+/// The arguments of `healthsync fetch`; instants are still text, because a date means the person's zone, which the store knows.
 public struct SampleRequest: Codable, Sendable, Hashable {
     /// How samples are printed.
     public enum Format: String, Codable, Sendable, CaseIterable {

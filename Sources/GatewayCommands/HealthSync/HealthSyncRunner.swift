@@ -377,7 +377,9 @@ struct HealthSyncRunner {
     }
 
     private func range(_ request: SampleRequest) async throws -> (lowerBound: Instant?, upperBound: Instant?) {
-        let range = try await gateway.store.range(from: request.from, to: request.to)
+        let person: StoreUser? =
+            if let name = request.person { try await gateway.store.person(named: name) } else { nil }
+        let range = try await gateway.store.range(from: request.from, to: request.to, of: person)
         return (request.from == nil ? nil : range?.lowerBound, request.to == nil ? nil : range?.upperBound)
     }
 }

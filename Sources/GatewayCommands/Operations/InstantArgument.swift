@@ -35,10 +35,10 @@ extension ZoneRules {
 }
 
 extension ReadingStore {
-    /// What `--from` and `--to` say; nil where neither is given. A date means a day of the current user.
-    func range(from: String?, to: String?) async throws -> ClosedRange<Instant>? {
+    /// What `--from` and `--to` say; nil where neither is given. A date means a day of this person, or of the current user.
+    func range(from: String?, to: String?, of person: StoreUser? = nil) async throws -> ClosedRange<Instant>? {
         guard from != nil || to != nil else { return nil }
-        let user = try await currentUser()
+        let user = if let person { person } else { try await currentUser() }
         guard let zone = ZoneRules.named(user.timeZone) else { throw StoreError.unknownTimeZone(user.timeZone) }
         // Years that RFC 3339 can write stand for an end that is open.
         let start =

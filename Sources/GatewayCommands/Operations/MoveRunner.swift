@@ -2,7 +2,7 @@ import GatewaySettings
 import HealthReadings
 import ReadingStore
 
-/// The arguments of `move`; instants are still text, because a date means the user's zone, which the store knows.
+/// The arguments of `move`; instants are still text, because a date means the zone of ``person``, which the store knows.
 public struct MoveOperation: Codable, Sendable, Hashable {
     /// The ids of readings; none: those of ``device``.
     public var ids: [String]
@@ -92,12 +92,13 @@ package struct MoveDesk: Sendable {
             throw Problem(
                 "usage", .usage, "expected an address such as C0:00:00:00:18:08, found '\(device.prefix(64))'")
         }
+        let holder = try await operation.person.asyncMap { try await user($0) }
         return (
             .device(
                 .init(
                     address: try await gateway.known(address), slot: operation.slot,
-                    range: try await gateway.store.range(from: operation.from, to: operation.to),
-                    person: try await operation.person.asyncMap { try await user($0).key })),
+                    range: try await gateway.store.range(from: operation.from, to: operation.to, of: holder),
+                    person: holder?.key)),
             person
         )
     }

@@ -107,6 +107,8 @@ struct Move: AsyncParsableCommand {
 
             The readings keep their ids and times. Destinations that have them are asked to take them back, and get them again \
             as the new person's. Whose the device's next readings are is in the settings (users), and does not change.
+
+            Instants are RFC 3339, or a date in the zone of --person or else the current user; both ends are included.
             """)
 
     @Argument(help: "The readings' ids, as query shows them.") var ids: [String] = []

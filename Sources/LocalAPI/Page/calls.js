@@ -39,21 +39,25 @@ async function call(path, {method = "GET", body, headers = {}, signal} = {}) {
 // The text of an answer. A connection that broke may never say so: what does not come in time counts as not answered. Reports
 // of many years take long.
 const longestAnswer = 120000;
-async function textOf(path, signal) {
+async function textOf(path, signal, limit = longestAnswer) {
   const over = new AbortController(), stop = () => over.abort();
   let isLate = false;
-  const timer = setTimeout(() => { isLate = true; stop(); }, longestAnswer);
-  signal.addEventListener("abort", stop);
+  const timer = setTimeout(() => { isLate = true; stop(); }, limit);
+  signal?.addEventListener("abort", stop);
   try {
-    signal.throwIfAborted();
+    signal?.throwIfAborted();
     return await (await call(path, {signal: over.signal})).text();
   } catch (error) {
     throw isLate ? new Error("no answer in time") : error;
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener("abort", stop);
+    signal?.removeEventListener("abort", stop);
   }
 }
+// How long an answer may take that the gateway has at once.
+const shortAnswer = 20000;
+// What a person is told of a request that failed. What the browser says of a connection is for nobody.
+const reasonFor = error => error instanceof Refused ? error.message : t("no_answer");
 // A path with its parameters. A space is %20: the gateway takes a plus for what it is.
 function addressed(path, parameters) {
   const query = new URLSearchParams(parameters).toString().replaceAll("+", "%20");

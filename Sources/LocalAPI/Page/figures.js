@@ -1,7 +1,7 @@
 "use strict";
 // Leaves a reading out of figures, and takes it back in: from the tables behind charts, for who may change readings.
 const Figures = (() => {
-  let ids = [], isLeftOut = false, isWarned = false;
+  let ids = [], isLeftOut = false, isWarned = false, opener = null;
   const dialog = $("figure");
 
   // The cells that name their reading get a button each.
@@ -29,8 +29,22 @@ const Figures = (() => {
     }
   }
 
+  // The place of a value's button in its report, which has another button in its place when it is drawn anew.
+  const buttons = (section, id) => [...section.querySelectorAll(`[data-reading="${id}"] > button`)];
+  function placeOf(button) {
+    const id = button.closest("[data-reading]")?.dataset.reading, section = button.closest("section");
+    return id ? {section, id, at: buttons(section, id).indexOf(button)} : null;
+  }
+  // Whether it is there still.
+  function goTo({section, id, at}) {
+    const all = buttons(section, id), button = all[at] ?? all[0];
+    button?.focus();
+    return !!button;
+  }
+
   function open(cell, out) {
     const row = cell.closest("tr"), title = rowBefore(row);
+    opener = placeOf(cell.querySelector("button"));
     ids = [cell.dataset.reading];
     $("figure-what").textContent = [title, plain(cell)].filter(Boolean).join(": ");
     $("figure-reason").value = "";
@@ -66,7 +80,7 @@ const Figures = (() => {
       refreshSoon();
     } catch (error) {
       if (error instanceof Refused && error.status === 401) { dialog.close(); return failed(error); }
-      if (error instanceof Refused && error.code === "left_out_meanwhile") await warn(reason); else $("figure-state").textContent = error.message;
+      if (error instanceof Refused && error.code === "left_out_meanwhile") await warn(reason); else $("figure-state").textContent = reasonFor(error);
     } finally {
       for (const each of dialog.querySelectorAll("button")) each.disabled = false;
       if (dialog.open) (isLeftOut ? $("figure-include") : $("figure-reason")).focus();
@@ -88,5 +102,7 @@ const Figures = (() => {
   $("figure-form").addEventListener("submit", event => { event.preventDefault(); send(true, $("figure-reason").value.trim()); });
   $("figure-include").addEventListener("click", () => send(false));
   $("figure-close").addEventListener("click", () => dialog.close());
-  return {arm};
+  // The button that opened it may be gone: whoever uses a keyboard would begin at the top of the page again.
+  dialog.addEventListener("close", () => { if (document.activeElement === document.body || dialog.contains(document.activeElement)) goTo(opener); });
+  return {arm, placeOf, goTo};
 })();

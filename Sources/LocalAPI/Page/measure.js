@@ -27,7 +27,7 @@ const Measure = (() => {
     }
     if (step === "cuff") {
       began = Date.now();
-      waiting = setTimeout(() => { $("measure-hint").textContent = t("measure_hint"); }, patience * 1000);
+      waiting = setTimeout(remind, patience * 1000);
     }
     const isHeld = document.activeElement === $("measure-skip");
     $("measure-clock").hidden = $("measure-skip").hidden = !waits;
@@ -35,6 +35,10 @@ const Measure = (() => {
     $("measure-settings").hidden = $("measure-start").hidden = step !== null;
     $("measure-stop").textContent = t(step === null || step === "done" ? "close" : "measure_stop");
     sayStep();
+  }
+  // Where it is told why none can come, the cuff is not the reason.
+  function remind() {
+    if ($("measure-fault").textContent) waiting = setTimeout(remind, 5000); else $("measure-hint").textContent = t("measure_hint");
   }
   function sayStep() {
     tell(step === null ? "" : step === "rest" ? t("measure_rest") : step === "pause" ? t("measure_pause")
@@ -124,7 +128,7 @@ const Measure = (() => {
   });
   $("measure-skip").addEventListener("click", () => { go("cuff"); $("measure-stop").focus(); });
   $("measure-stop").addEventListener("click", () => $("measure").close());
-  $("measure").addEventListener("close", () => { clearInterval(ticking); clearTimeout(waiting); step = null; });
+  $("measure").addEventListener("close", reset);
   // A background tab's timers are slow; the end of a rest is a time of day.
   document.addEventListener("visibilitychange", () => { if (!document.hidden && (step === "rest" || step === "pause")) clock(); });
   return {notice};

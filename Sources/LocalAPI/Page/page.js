@@ -177,6 +177,23 @@ function heed(gateway) {
   try { dayOf(new Date()); } catch { zone = "UTC"; /* a browser without this zone */ }
   return JSON.stringify([zone, units, consented]) !== before;
 }
+// Why no meter can be read, by the fault's code, with what somebody at the gateway can do about it.
+const radioFaults = {
+  no_adapter: () => t("radio_no_adapter"), bluetooth_lost: () => t("radio_lost"),
+  adapter_powered_off: () => t("radio_off", {command: "bluetoothctl power on"}),
+  adapter_blocked: () => t("radio_blocked", {command: "rfkill unblock bluetooth"}),
+  no_bluetooth_service: () => t("radio_no_service", {command: "systemctl start bluetooth"}),
+  bluetooth_not_permitted: () => t("radio_not_permitted", {command: "healthrelay doctor"}),
+  no_system_bus: () => t("radio_fails", {command: "healthrelay doctor"}),
+};
+// What is said already is not read out again.
+function tell(id, text) { if ($(id).textContent !== text) $(id).textContent = text; }
+function tellRadio(fault) {
+  tell("radio-fault", fault ? (radioFaults[fault.code] ?? radioFaults.no_system_bus)() : "");
+  tellMeasure();
+}
+// The dialog that waits for a cuff stands before what the page says: no reading comes to it either.
+function tellMeasure() { tell("measure-fault", $("state").textContent === t("silent") ? t("silent") : $("radio-fault").textContent); }
 let glanceAsked = 0;
 async function refreshGlance() {
   const mine = ++glanceAsked;
@@ -186,6 +203,9 @@ async function refreshGlance() {
     person === null ? read("/api/v1/sync") : {destinations: []}]);
   if (mine !== glanceAsked) return;
   if (heed(gateway)) { Reports.now(); refreshSoon(); }
+  // Without a paired meter nobody waits for one.
+  const isUnread = gateway.radio_fault !== null && devices.devices.some(d => d.paired);
+  tellRadio(isUnread ? gateway.radio_fault : null);
   const of = kind => view.latest.find(each => each.kind === kind);
   const glucose = of("glucose"), last = of("blood_pressure"), cards = [];
   if (glucose) cards.push(newest(t("last_glucose"), glucose));
@@ -200,19 +220,19 @@ async function refreshGlance() {
       : gateway.last_delivery ? t("last_delivered", {ago: ago(gateway.last_delivery)}) : t("nothing_delivered"), held.length > 0 && gateway.delivers));
   const failing = devices.devices.filter(d => d.last_contact?.error).length;
   const weak = devices.devices.filter(d => d.battery_percent !== null && d.battery_percent <= 15).length;
-  cards.push(card(t("devices"), String(gateway.devices), "", failing ? t("devices_failing", {n: failing}) : weak ? t("batteries_low", {n: weak})
-    : gateway.devices ? t("devices_well") : t("no_device"), failing + weak > 0));
-  $("glance").replaceChildren(...cards);
+  cards.push(card(t("devices"), String(gateway.devices), "", isUnread ? t("devices_unread") : failing ? t("devices_failing", {n: failing}) : weak ? t("batteries_low", {n: weak})
+    : gateway.devices ? t("devices_well") : t("no_device"), isUnread || failing + weak > 0));
+  redraw($("glance"), cards);
   refreshDevices(devices.devices);
   // In a household the person's counts come first; what waits where, and why, is everybody's.
-  $("waiting-own").replaceChildren(...(chosen === null ? [] : [gateway.waiting ? t("own_waiting", {n: gateway.waiting, person: named(chosen)}) : t("own_nothing_waits", {person: named(chosen)}),
+  redraw($("waiting-own"), (chosen === null ? [] : [gateway.waiting ? t("own_waiting", {n: gateway.waiting, person: named(chosen)}) : t("own_nothing_waits", {person: named(chosen)}),
     gateway.refused && t("own_refused", {n: gateway.refused, person: named(chosen)})].filter(Boolean).map(item)));
   $("waiting-own").hidden = $("waiting-all").hidden = chosen === null;
-  $("waiting").replaceChildren(...(waiting.length ? waiting.map(w => item(
+  redraw($("waiting"), [...(waiting.length ? waiting.map(w => item(
     t("waits_for", {n: w.count, kind: words(w.kind), provider: providerName(w.provider), destination: w.destination, outcome: w.held ? words(w.held) : t("delivery_waiting")})))
     : [item(t("nothing_waits"))]),
     ...refused.map(d => item(t("refused_by", {n: d.refused.length, destination: d.name}))),
-    ...sync.destinations.filter(d => d.left_behind.count).map(d => item(t("still_at", {n: d.left_behind.count, destination: d.name}))));
+    ...sync.destinations.filter(d => d.left_behind.count).map(d => item(t("still_at", {n: d.left_behind.count, destination: d.name})))]);
 }
 function item(text) { const li = document.createElement("li"); li.textContent = text; return li; }
 
@@ -225,7 +245,7 @@ function clock(c) {
 const contact = c => !c ? t("no_contact") : t(!c.ended ? "contact_goes_on" : c.error ? "contact_error" : c.complete ? "contact_complete" : "contact_gaps",
   {time: when(c.began), error: c.error ? words(c.error) : ""});
 function refreshDevices(devices) {
-  $("devices").replaceChildren(...devices.map(d => {
+  redraw($("devices"), devices.map(d => {
     const row = document.createElement("tr");
     cell(row, [d.name, modelName(d.model), d.address].filter(Boolean).join(" "), "free");
     cell(row, t(d.paired ? (d.proven ? "paired" : "paired_unproven") : "not_paired"), d.paired ? "" : "quiet", t("bond"));
@@ -238,7 +258,7 @@ function refreshDevices(devices) {
   $("no-devices").hidden = devices.length > 0;
 }
 
-const eventsShown = ["reading", "left", "pruned", "erased", "sync", "connection", "resync"];
+const eventsShown = ["reading", "left", "pruned", "erased", "sync", "connection", "fault", "resync"];
 let consented = [], pending = false, again = false, source = null;
 // Whether the stream is there; whether the state tells of a request that failed, and what is done about it.
 let isLive = false, isTroubled = false, retry = null, failures = 0;
@@ -284,6 +304,8 @@ function clear() {
   clearTimeout(retry);
   choosing?.abort();
   choosing = null;
+  // A dialog has readings of theirs, and would go on with another person's.
+  for (const each of document.querySelectorAll("dialog[open]")) each.close();
   Reports.forget();
   for (const each of ["glance", "devices", "waiting-own", "waiting", "readings"]) $(each).replaceChildren();
   for (const each of ["device-table", "no-devices", "waiting-own", "waiting-all", "none", "older"]) $(each).hidden = true;
@@ -304,7 +326,10 @@ async function offerOthers(text) {
   say(text);
   try { offer((await read("/api/v1/gateway", new AbortController())).people, null); } catch (error) { failed(error, () => offerOthers(text)); }
 }
-function say(text) { if ($("state").textContent !== text) $("state").textContent = text; }
+function say(text) {
+  tell("state", text);
+  tellMeasure();
+}
 // Events by fetch: an EventSource cannot send the session's key.
 async function listen() {
   source?.abort();
@@ -440,7 +465,7 @@ async function signIn(proof) {
     $("code").value = "";
   } catch (error) {
     await begin();
-    $("sign-in-error").textContent = error.message;
+    $("sign-in-error").textContent = reasonFor(error);
     return $("code").select();
   }
   return begin();
@@ -448,7 +473,21 @@ async function signIn(proof) {
 $("sign-in-form").addEventListener("submit", event => { event.preventDefault(); signIn({code: $("code").value.trim()}); });
 // A link that is opened where the page is open already changes nothing but what is behind the #.
 addEventListener("hashchange", () => { const before = viewer; takeLink(); if (viewer !== before) location.reload(); else if (link) begin(); });
-$("sign-out").addEventListener("click", async () => { try { await call("/api/v1/session", {method: "DELETE"}); } finally { keepKey(null); begin(); } });
+// At once, for whoever has the screen next: the gateway may not answer.
+$("sign-out").addEventListener("click", async () => {
+  const mine = key;
+  source?.abort();
+  clear();
+  $("content").hidden = true;
+  keepKey(null);
+  key = mine;
+  try {
+    await call("/api/v1/session", {method: "DELETE", signal: AbortSignal.timeout(shortAnswer)});
+  } catch { /* without its key the session opens nothing */ } finally {
+    key = null;
+    begin();
+  }
+});
 // Whether a day of the person's has begun since this was asked last.
 let today = null;
 function isNewDay() {

@@ -8,6 +8,7 @@ const Pairing = (() => {
   let begun = "", said = null;
 
   function tell(text) { if ($("pair-state").textContent !== text) $("pair-state").textContent = text; }
+  const worded = problem => radioFaults[problem.code]?.() ?? problem.message + (problem.hint ? ` (${problem.hint})` : "");
   function reset() {
     clearTimeout(timer);
     scanning?.abort();
@@ -21,7 +22,7 @@ const Pairing = (() => {
   }
 
   function offer(device) {
-    if (device.error) { tell(device.error.message); return; }
+    if (device.error) { tell(worded(device.error)); return; }
     if (!device.address || found.has(device.address)) return;
     found.set(device.address, device);
     const li = document.createElement("li"), button = document.createElement("button");
@@ -44,7 +45,7 @@ const Pairing = (() => {
       await eachLine(answer, line => { if (line) offer(JSON.parse(line)); });
       if ($("pair-state").textContent === t("pair_looking")) tell(found.size === 0 ? t("pair_none") : "");
     } catch (error) {
-      if (error.name !== "AbortError") tell(error.message);
+      if (error.name !== "AbortError") tell(reasonFor(error));
     }
     if (!isPairing) $("pair-again").hidden = false;
   }
@@ -56,7 +57,7 @@ const Pairing = (() => {
     $("pair-found").hidden = $("pair-help").hidden = $("pair-again").hidden = true;
     try {
       models ??= (await (await call("/api/v1/models")).json()).models;
-    } catch (error) { tell(error.message); $("pair-again").hidden = false; return; }
+    } catch (error) { tell(reasonFor(error)); $("pair-again").hidden = false; return; }
     chosen = device;
     $("model").replaceChildren(new Option(t("pair_choose"), ""), ...models.filter(each => each.brand === device.choose_from)
       .map(each => new Option(sureness[each.certainty] ? t(sureness[each.certainty], {name: each.name}) : each.name, each.id)),
@@ -76,7 +77,7 @@ const Pairing = (() => {
     try {
       current = await (await call("/api/v1/pairings", {method: "POST", body: model ? {address: device.address, model} : {address: device.address}})).json();
       poll();
-    } catch (error) { tell(error.message); $("pair-again").hidden = false; }
+    } catch (error) { tell(reasonFor(error)); $("pair-again").hidden = false; }
   }
 
   async function poll() {
@@ -84,7 +85,7 @@ const Pairing = (() => {
     const {id} = current;
     let pairing;
     try {
-      pairing = await (await call("/api/v1/pairings/" + id)).json();
+      pairing = JSON.parse(await textOf("/api/v1/pairings/" + id, undefined, shortAnswer));
     } catch (error) {
       if (current?.id !== id) return;
       // The pairing goes on without this answer, and may have a question.
@@ -125,7 +126,7 @@ const Pairing = (() => {
       $("pair-again").hidden = false;
       refreshSoon();
     } else if (pairing.state === "failed") {
-      tell(pairing.error.message + (pairing.error.hint ? ` (${pairing.error.hint})` : ""));
+      tell(worded(pairing.error));
       current = null;
       $("pair-again").hidden = false;
     } else {
@@ -139,7 +140,7 @@ const Pairing = (() => {
   async function answer(body) {
     if (!current) return;
     $("passkey-form").hidden = $("confirm").hidden = true;
-    try { await call(`/api/v1/pairings/${current.id}/answer`, {method: "POST", body}); } catch (error) { tell(error.message); }
+    try { await call(`/api/v1/pairings/${current.id}/answer`, {method: "POST", body}); } catch (error) { tell(reasonFor(error)); }
   }
 
   $("pair-open").addEventListener("click", () => { $("pair").showModal(); scan(); });

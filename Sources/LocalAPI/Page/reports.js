@@ -64,6 +64,7 @@ const Reports = (() => {
     const content = new DOMParser().parseFromString(text, "text/html").body.firstElementChild;
     const open = [...section.querySelectorAll("details")].map(each => each.open);
     const focusable = "[tabindex], summary, button", held = [...section.querySelectorAll(focusable)].indexOf(document.activeElement);
+    const place = held < 0 ? null : Figures.placeOf(document.activeElement);
     section.id = "report-" + name;
     section.setAttribute("aria-labelledby", content.querySelector("h2").id);
     section.hidden = content.dataset.empty === "true";
@@ -75,7 +76,8 @@ const Reports = (() => {
       const later = all.slice(all.findIndex(each => each[0] === name) + 1).map(each => shown.get(each[0])?.section).find(each => each);
       $("reports").insertBefore(section, later ?? null);
     }
-    if (held >= 0) section.querySelectorAll(focusable)[held]?.focus();
+    // A value that came meanwhile has moved the others.
+    if (held >= 0 && !(place && Figures.goTo(place))) section.querySelectorAll(focusable)[held]?.focus();
     shown.set(name, {section, text});
   }
 

@@ -2,6 +2,7 @@
 // What the set-up says in English, as in words.js. The sentences of setup.html stand there.
 const phrases = {
   listed: "{first}, {rest}", status: "status {n}", detailed: "{message}: {hint}",
+  no_answer: "The gateway does not answer. See whether you are in its network, and try again.",
   save: "Save", saved: "Saved.", pair: "Pair", yes: "Yes", no: "No", none: "none", none_yet: "none yet",
   fixed: "This is set in {place} and can only be changed there.", fixed_elsewhere: "This is set in the administrator’s settings and can only be changed there.",
   not_back: "The gateway has not come back yet. Reload this page in a minute.",

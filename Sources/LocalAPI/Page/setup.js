@@ -1,5 +1,5 @@
 "use strict";
-// The first run. What is done is asked of the gateway each time: this page remembers nothing but its session.
+// The first run. What is done is asked of the gateway each time: this page remembers its session, and what was typed and not saved.
 const $ = id => document.getElementById(id);
 let facts = null, token = null;
 // The token stands behind the #, and leaves the address as soon as the page has it.
@@ -14,13 +14,16 @@ takeToken();
 const detailed = problem => problem.hint ? t("detailed", problem) : problem.message;
 // A refusal with what to do about it, in the words that the steps show.
 function worded(error) {
-  if (error instanceof Refused) error.message = error.problem ? detailed(error.problem) : t("status", {n: error.status});
+  if (!(error instanceof Refused)) return new Error(reasonFor(error));
+  error.message = error.problem ? detailed(error.problem) : t("status", {n: error.status});
   return error;
 }
 // A document of the API, or lines of documents.
 async function api(path, method = "GET", body = undefined) {
   let text;
-  try { text = await (await call(path, {method, body})).text(); } catch (error) { throw worded(error); }
+  try {
+    text = method === "GET" ? await textOf(path, undefined, shortAnswer) : await (await call(path, {method, body})).text();
+  } catch (error) { throw worded(error); }
   try { return text ? JSON.parse(text) : text; } catch { return text; }
 }
 const pause = milliseconds => new Promise(done => setTimeout(done, milliseconds));

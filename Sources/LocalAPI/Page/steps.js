@@ -32,47 +32,66 @@ async function change(body, tell) {
 // A form whose button does something and tells how it went.
 function form(id, button, action, ...parts) {
   const told = make("p", {id: id + "-told", class: "told", role: "status"}), wrong = make("p", {id: id + "-error", role: "alert"});
-  const submit = make("button", {type: "submit", id: id + "-go"}, button);
+  const submit = make("button", {type: "submit", id: id + "-go", "aria-describedby": `${id}-told ${id}-error`}, button);
   return make("form", {id: id + "-form", on: ["submit", async event => {
     event.preventDefault();
+    const held = document.activeElement;
     wrong.textContent = told.textContent = "";
     submit.disabled = true;
     try {
       const words = await action(text => { told.textContent = text; });
-      await showSteps(stepOf(id));
+      await showSteps(id);
       if (words && $(id + "-told")) $(id + "-told").textContent = words;
     } catch (error) {
       wrong.textContent = error.message;
       if (error.code === "settings_changed") await readAgain(id, t("read_again", {message: error.message})).catch(again => { wrong.textContent = again.message; });
-    } finally { submit.disabled = false; }
+    } finally {
+      submit.disabled = false;
+      // A button that cannot be pressed, or is gone, has lost the focus; who is elsewhere by now stays there.
+      if (held !== document.body && document.activeElement === document.body) ($(held.id) ?? $(stepOf(id)).querySelector("summary")).focus();
+    }
   }]}, ...parts, submit, told, wrong);
 }
-// What somebody has entered in a field, other than what stood there.
-function isEntered(element) {
-  if (element.type === "checkbox") return element.checked !== element.defaultChecked;
-  if (element.options) return element.value !== ([...element.options].find(each => each.defaultSelected) ?? element.options[0])?.value;
-  return element.type !== "file" && element.value !== element.defaultValue;
+// What somebody has entered in a field and nobody has saved: other than what stood there.
+const formerly = element => element.type === "checkbox" ? element.defaultChecked
+  : element.options ? ([...element.options].find(each => each.defaultSelected) ?? element.options[0])?.value ?? "" : element.defaultValue;
+const currently = element => element.type === "checkbox" ? element.checked : element.value;
+const isEntered = element => !["file", "submit"].includes(element.type) && currently(element) !== formerly(element);
+const formOf = element => element.form.id.slice(0, -"-form".length);
+// What is added is of what is chosen beside it, which is kept with it.
+const isChosen = element => element.options && !comparable.includes(formOf(element)) && [...element.form.elements].some(each => each.id && isEntered(each));
+const entered = () => [...$("list").querySelectorAll("form[id] :is(input, select)")].filter(each => each.id && (isEntered(each) || isChosen(each)))
+  .map(each => ({id: each.id, form: formOf(each), isSecret: each.type === "password", before: formerly(each), value: currently(each),
+    text: each.type === "checkbox" ? t(each.checked ? "yes" : "no") : each.options ? each.selectedOptions[0]?.textContent : each.value || t("none")}));
+// It outlives a reload of this tab, but for what is secret.
+const draftsName = "healthrelay-setup-drafts";
+function keepDrafts() {
+  try { sessionStorage.setItem(draftsName, JSON.stringify(entered().filter(each => !each.isSecret))); } catch { /* storage is off: it ends with the page */ }
 }
-// Draws the step anew with the settings as they are now. What was entered stands beside each field whose setting is another,
-// to be entered again or not.
+function keptDrafts() {
+  try { return JSON.parse(sessionStorage.getItem(draftsName)) ?? []; } catch { return []; }
+}
+for (const each of ["input", "change"]) $("list").addEventListener(each, keepDrafts);
+// Enters it again. Where the setting is another one by now, what was entered stands beside the field, to be entered again or not.
+function enterAgain({id, form, isSecret, value, text}, isOther) {
+  const element = $(id);
+  if (!element || element.disabled || element.options && ![...element.options].some(each => each.value === value)) return;
+  const enter = () => { element[element.type === "checkbox" ? "checked" : "value"] = value; element.dispatchEvent(new Event("change")); };
+  // What nobody sees cannot be compared, and what is added stands nowhere yet.
+  if (!isOther || isSecret || !comparable.includes(form)) return enter();
+  if (currently(element) === value) return;
+  const note = make("p", {class: "note", id: id + "-entered"}, t("you_entered", {value: text}), " ",
+    make("button", {type: "button", class: "quiet", on: ["click", () => { enter(); note.remove(); element.focus(); keepDrafts(); }]}, t("enter_again")));
+  element.closest("p, label").after(note);
+}
+// Draws the step anew with the settings as they are now.
 async function readAgain(id, message) {
-  const entered = [...$(id + "-form").elements].filter(each => each.id && each.type !== "submit" && isEntered(each))
-    .map(each => ({id: each.id, secret: each.type === "password", isChecked: each.checked, value: each.value,
-      text: each.type === "checkbox" ? t(each.checked ? "yes" : "no") : each.options ? each.selectedOptions[0].textContent : each.value || t("none")}));
+  const mine = entered().filter(each => each.form === id);
   await api("/api/v1/settings/reload", "POST").catch(() => {});
-  await showSteps(stepOf(id));
+  await showSteps(id);
   $(id + "-error").textContent = message;
-  for (const each of entered) {
-    const element = $(each.id);
-    if (!element || element.disabled) continue;
-    const enter = () => { element.value = each.value; element.checked = each.isChecked; element.dispatchEvent(new Event("change")); };
-    // What nobody sees cannot be compared, and what is added stands nowhere yet.
-    if (each.secret || !comparable.includes(id)) { enter(); continue; }
-    if (element.type === "checkbox" ? element.checked === each.isChecked : element.value === each.value) continue;
-    const note = make("p", {class: "note", id: each.id + "-entered"}, t("you_entered", {value: each.text}), " ",
-      make("button", {type: "button", class: "quiet", on: ["click", () => { enter(); note.remove(); element.focus(); }]}, t("enter_again")));
-    element.closest("p, label").after(note);
-  }
+  for (const each of mine) enterAgain(each, true);
+  keepDrafts();
 }
 const comparable = ["speech", "person", "units", "consent"];
 const stepOf = id => id === "passphrase" ? "backup" : id.startsWith("test-") ? "destination" : id;
@@ -135,9 +154,11 @@ const units = {
   field("units-pressure_line", t("units_pressure_line"), {value: rowOf(`users.${facts.person}.reports.pressure_line`)?.value ?? ""}))],
 };
 
-// Finding and pairing a meter.
+// Finding and pairing a meter. What goes on there goes on while the steps are drawn anew.
+let meterWork = 0;
 const meter = {
   id: "meter", title: () => t("meter_title"),
+  isBusy: () => meterWork > 0 || ["meter-found", "meter-question"].some(each => $(each)?.childElementCount),
   stand: () => facts.devices.length ? [true, listed(facts.devices.map(nameOf))] : [false, t("none_yet")],
   body: () => {
     const list = make("ul", {id: "meter-found", "aria-label": t("meter_found")}), question = make("div", {id: "meter-question"});
@@ -151,18 +172,19 @@ const meter = {
       tell(t("meter_looking"));
       scanning = new AbortController();
       const seen = new Set();
+      meterWork++;
       try {
         await eachLine(await call("/api/v1/scan", {method: "POST", signal: scanning.signal, body: {seconds: 30}}), line => {
           if (!line) return;
           const device = JSON.parse(line);
-          if (device.error) { wrong.textContent = device.error.message; return; }
+          if (device.error) { wrong.textContent = detailed(device.error); return; }
           if (!device.address || seen.has(device.address)) return;
           seen.add(device.address);
           list.append(make("li", {}, make("button", {type: "button", class: "quiet", on: ["click", () => chosen(device)]},
             device.model ? t("meter_offer", {name: device.name ?? device.address, model: device.model.replaceAll("_", " ")}) : device.name ?? device.address)));
         });
         if (!seen.size && !wrong.textContent) tell(t("meter_none"));
-      } catch (error) { if (error.name !== "AbortError") wrong.textContent = worded(error).message; }
+      } catch (error) { if (error.name !== "AbortError") wrong.textContent = worded(error).message; } finally { meterWork--; }
     }
     async function chosen(device) {
       scanning?.abort();
@@ -177,9 +199,11 @@ const meter = {
     async function pair(device, model) {
       question.replaceChildren();
       tell(t("meter_pairing", {name: device.name ?? device.address}));
+      meterWork++;
+      let pairing;
       try {
-        let pairing = await api("/api/v1/pairings", "POST", model ? {address: device.address, model} : {address: device.address}), asked = null;
-        while (pairing.state === "running" || pairing.state === "question") {
+        pairing = await api("/api/v1/pairings", "POST", model ? {address: device.address, model} : {address: device.address});
+        for (let asked = null; pairing.state === "running" || pairing.state === "question";) {
           const mark = pairing.question ? JSON.stringify(pairing.question) : null;
           if (mark !== asked) { asked = mark; ask(pairing); }
           const last = pairing.notes.at(-1);
@@ -189,7 +213,9 @@ const meter = {
         }
         question.replaceChildren();
         if (pairing.state === "failed") throw worded(new Refused({status: 0}, pairing.error));
-        await showSteps("meter");
+      } catch (error) { tell(""); wrong.textContent = error.message; return; } finally { meterWork--; }
+      try {
+        await showSteps();
         $("meter-told").textContent = pairing.proven ? t("meter_proven") : pairing.notes.at(-1) ?? t("meter_paired");
       } catch (error) { tell(""); wrong.textContent = error.message; }
     }
@@ -386,18 +412,27 @@ const paper = {
 };
 
 const steps = [speech, restore, person, units, meter, slots, destination, consent, backup, paper];
-async function showSteps(open = null) {
+// Draws the steps as the gateway says they stand. What was entered and not saved stays, but in the form that was saved.
+async function showSteps(saved = null) {
   [facts, settings] = [await api("/api/v1/setup"), await api("/api/v1/settings")];
   // Whoever goes on in another browser goes on in the language that the person was given.
   const given = facts.person && rowOf(languageKey(facts.person))?.value;
   if (given && given !== spoken && !isLanguageKept()) await changeLanguage(given);
   const shut = step => { const [done] = step.stand(); return done; };
-  const first = open ?? steps.find(step => step !== restore && !shut(step))?.id;
-  $("list").replaceChildren(...steps.map(step => {
+  const list = $("list"), isFirst = list.childElementCount === 0;
+  const first = isFirst ? steps.find(step => step !== restore && !shut(step))?.id : list.querySelector("details[open]")?.id;
+  const drafts = (isFirst ? keptDrafts() : entered()).filter(each => each.form !== saved);
+  const files = $("restore-file")?.files, held = list.contains(document.activeElement) ? document.activeElement : null;
+  list.replaceChildren(...steps.map(step => {
     const [done, text] = step.stand();
+    const body = step.isBusy?.() ? [...$(step.id).children].slice(1) : step.body().filter(Boolean);
     return make("li", {class: step === paper ? "printed" : ""}, make("details", {id: step.id, name: "step", open: step.id === first},
-      make("summary", {}, step.title(), " ", make("span", {class: done ? "stand done" : "stand"}, done ? t("stand_done", {text}) : text)), ...step.body().filter(Boolean)));
+      make("summary", {}, step.title(), " ", make("span", {class: done ? "stand done" : "stand"}, done ? t("stand_done", {text}) : text)), ...body));
   }));
+  for (const each of drafts) if ($(each.id)) enterAgain(each, formerly($(each.id)) !== each.before);
+  if (files?.length && saved !== "restore" && $("restore-file")) $("restore-file").files = files;
+  keepDrafts();
+  if (held) (held.isConnected ? held : held.id ? $(held.id) : $(held.closest("details")?.id)?.querySelector("summary"))?.focus();
   $("state").textContent = t("steps_done", {n: steps.filter(shut).length, all: steps.length - 2});
 }
 begin();

@@ -71,4 +71,32 @@ import Testing
         #expect(try await bench.gateway.thin(by: clock)?.map(\.readings) == [5])
         try await bench.stop()
     }
+
+    @Test("`store.keep` counts without a restart, and a reload says so: what is to be kept again stays")
+    func reloaded() async throws {
+        let meter = try await ReadTests.paired()
+        let (keeping, plain) = (
+            ["store.keep": "glucose=1d"], ["user.client_user_id": "white_bear", "sync.backfill_days": "36500"]
+        )
+        let bench = try await GatewayBench(.inProcess, [meter], settings: plain.merging(keeping) { $1 })
+        #expect(try await bench.lines(ReadTests.read).count == 5)
+        let store = bench.gateway.store
+        let group = try #require(try await store.groupsWaiting().first)
+        let batch = try await store.outboxBatch(
+            user: group.user, resource: group.resource, provider: group.provider, limit: 100)
+        try await store.acknowledge(batch.map(\.id), at: .systemClock)
+        let machine = GatewayClockTests.Machine()
+        machine.state.withLock { $0.isSynchronized = true }
+        let clock = machine.clock()
+        for (settings, gone) in [
+            (plain, []), (plain.merging(keeping) { $1 }, [5]),
+        ] as [([String: String], [Int])] {
+            let fresh = try Settings(
+                environment: [:], flags: GatewayBench.zone.merging(settings) { $1 },
+                managed: ManagedSettings(stateDirectory: store.directory))
+            #expect(try await bench.gateway.reload(fresh).isEmpty)
+            #expect(try await bench.gateway.thin(by: clock)?.map(\.readings) == gone)
+        }
+        try await bench.stop()
+    }
 }

@@ -8,7 +8,7 @@ import Testing
 @Suite("Queries of a household", .timeLimit(.minutes(5))) struct QueryTests {
     /// A gateway of two people in two zones. Each has a glucose of one moment: in Berlin the 20th has begun, in New York it is still
     /// the 19th.
-    private static func household() async throws -> GatewayBench {
+    static func household() async throws -> GatewayBench {
         let bench = try await GatewayBench(settings: ["user.client_user_id": "anna"])
         let store = bench.gateway.store
         try await store.setPeople([

@@ -2,6 +2,7 @@ import EmulatedRadio
 import Foundation
 import GATTClient
 import GatewaySettings
+import HealthDevices
 import HealthReadings
 import LocalAPI
 import LocalAccess
@@ -137,6 +138,26 @@ struct PageTests {
         #expect(await eventually { FileManager.default.fileExists(atPath: ready.path) })
         _ = try await CaptureReplay([APIBench.fixture("cuff-three")]).run(with: bench.gateway.reader())
         try await seen
+        try await bench.stop()
+    }
+
+    @Test("a fault of the radio is told in words with what to do about it, in each language, until it is over")
+    func radio() async throws {
+        let meter = try await ReadTests.paired()
+        let bench = try await APIBench(tls: false, meters: [meter], captures: [])
+        let manager = try bench.gateway.requireManager()
+        let schedule = Task { await MeterSchedule(manager).run() }
+        #expect(await eventually { (try? await bench.gateway.store.devices().contains(where: \.isPaired)) == true })
+        bench.radio.setAdapter(.unusable(.blocked("hci0", hard: false)))
+        while manager.standingFaults.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        let ready = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: ready) }
+        async let seen: Void = browse("radio", bench.address + "/", ready.path)
+        #expect(await eventually { FileManager.default.fileExists(atPath: ready.path) })
+        bench.radio.setAdapter(.emulated)
+        try await seen
+        schedule.cancel()
+        await schedule.value
         try await bench.stop()
     }
 

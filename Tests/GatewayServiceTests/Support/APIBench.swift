@@ -33,6 +33,7 @@ final class APIBench: Sendable {
         var code: String? { (object["error"] as? [String: any Sendable])?["code"] as? String }
     }
 
+    let radio: EmulatedRadio
     let gateway: Gateway
     let door: AccessPoint
     let hub = APIEventHub()
@@ -59,7 +60,8 @@ final class APIBench: Sendable {
     ) async throws {
         directory = try place ?? GatewayBench.scratch()
         let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
-        let (radio, log) = (EmulatedRadio(meters, adapter: .emulated), log)
+        radio = EmulatedRadio(meters, adapter: .emulated)
+        let (radio, log) = (radio, log)
         let logger = log.logger()
         var flags = GatewayBench.zone.merging([
             "http.listen": "127.0.0.1:0", "http.tls": tls ? "on" : "off", "sync.backfill_days": "36500",
