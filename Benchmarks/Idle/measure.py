@@ -103,13 +103,21 @@ def watch(gateway, minutes):
     return rows
 
 
+def cool(binary):
+    """Has the program read from the disk, as after a boot: of what a copy has just left in memory, the kernel maps larger pieces."""
+    # Pages that aren't on the disk yet would stay, and count as the process's own dirty memory.
+    os.sync()
+    descriptor = os.open(binary, os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+
+
 def main():
     binary, fill, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     minutes = int(sys.argv[4]) if len(sys.argv) > 4 else 60
     size = int(sys.argv[5]) if len(sys.argv) > 5 else 100_000
     store = filled(fill, folder, size)
-    # Pages of a program that was just linked count as the process's own dirty memory until they are on the disk.
-    os.sync()
+    cool(binary)
     state = pathlib.Path(tempfile.mkdtemp(prefix="healthrelay-idle."))
     for name in ("readings.sqlite", "store.key"):
         shutil.copy(store / name, state / name)

@@ -85,9 +85,10 @@ extension ReadingStore {
         }
         try dropPruneKeyFile()
         try await rewriteFiles(progress: progress)
+        // Whoever is stopped before has not done all: the next one sees by what is retired that there is something left.
+        try await removeRetired()
         // The log could be emptied, so no reader sees an older commit.
         sealing.forgetRetired()
-        try await removeRetired()
         return change
     }
 

@@ -212,7 +212,8 @@ import Testing
     @Test("a start that can't be read is named, and the record is not placed at the beginning of its day")
     func unreadableStart() throws {
         for start in [#""1795176000""#, "-1", "1e999", "true"] {
-            let json = #"{"summaryId":"x-1","calendarDate":"2026-11-20","startTimeInSeconds":\#(start),"lastNightAvg":44}"#
+            let json =
+                #"{"summaryId":"x-1","calendarDate":"2026-11-20","startTimeInSeconds":\#(start),"lastNightAvg":44}"#
             let record = CloudRecord(.garmin, "hrv", Array(json.utf8), person: "ann")
             let frames = record.frames(receivedAt: Instant(seconds: 0))
             guard frames.count == 1, case .malformed(let error) = DecodedFrame(cloudRecord: frames[0].payload) else {

@@ -198,17 +198,20 @@ struct ClockJumpTests {
         try await bench.expectScan()
     }
 
-    @Test("what was imported while the clock was behind, and lay in the future by it, counts once the clock is put right")
+    @Test(
+        "what was imported while the clock was behind, and lay in the future by it, counts once the clock is put right")
     func imported() async throws {
         let bench = try await bench()
         let records = [2.0, 9].map { days in
             let time = Date().addingTimeInterval(days * 86_400).formatted(.iso8601)
                 .replacingOccurrences(of: "T", with: " ").replacingOccurrences(of: "Z", with: " +0000")
-            return #"<Record type="HKQuantityTypeIdentifierBodyMass" sourceName="Scale" unit="kg" startDate="\#(time)" "#
+            return
+                #"<Record type="HKQuantityTypeIdentifierBodyMass" sourceName="Scale" unit="kg" startDate="\#(time)" "#
                 + #"endDate="\#(time)" value="70.5"/>"#
         }
         let file = bench.scratch.url.appendingPathComponent("export.xml").path
-        let text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<HealthData>\n\(records.joined(separator: "\n"))\n</HealthData>\n"
+        let text =
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<HealthData>\n\(records.joined(separator: "\n"))\n</HealthData>\n"
         try text.write(toFile: file, atomically: true, encoding: .utf8)
         func add() async throws {
             let environment = await bench.environment.merging(["HEALTHRELAY_USER_CLIENT_USER_ID": "white_bear"]) { $1 }

@@ -2,7 +2,8 @@ import Foundation
 import Testing
 
 /// Root's commands on the store of another user, as while the service is stopped.
-@Suite("Another user's store", .enabled("needs root to act as another user") { geteuid() == 0 }) struct StoreOwnerTests {
+@Suite("Another user's store", .enabled("needs root to act as another user") { geteuid() == 0 }) struct StoreOwnerTests
+{
     private static let owner: uid_t = 65_534
 
     /// A state directory that another user owns, in a directory that this user may enter.

@@ -126,7 +126,9 @@ import Testing
         #expect(try await harness.store.verify().isEmpty)
     }
 
-    @Test("how a new meter's clock compared with one that was behind is forgotten: what comes later is placed by the right one")
+    @Test(
+        "how a new meter's clock compared with one that was behind is forgotten: what comes later is placed by the right one"
+    )
     func firstComparison() async throws {
         let harness = try await Harness()
         func contact(_ frames: [Frame] = [], at start: String, showing time: String) async throws {

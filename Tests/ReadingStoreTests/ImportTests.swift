@@ -83,7 +83,9 @@ struct ImportTests {
         }
     }
 
-    @Test("promise 2: a glucose of LibreView is stored once, whichever unit it comes in, and each of two scans of a minute")
+    @Test(
+        "promise 2: a glucose of LibreView is stored once, whichever unit it comes in, and each of two scans of a minute"
+    )
     func glucoseUnits() async throws {
         func scan(_ text: String, _ unit: MeasurementUnit) -> ImportedSample {
             let number = ExactDecimal(text) ?? ExactDecimal(significand: 0)

@@ -42,7 +42,9 @@ struct FormerCloudRecordTests {
         ),
     ]
 
-    @Test("promise 2: what this version reads better is the same reading at the same time, and sound before it comes again")
+    @Test(
+        "promise 2: what this version reads better is the same reading at the same time, and sound before it comes again"
+    )
     func storedBefore() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "former-cloud-\(UUID().uuidString)").path
         defer { try? FileManager.default.removeItem(atPath: directory) }
