@@ -25,7 +25,7 @@ final class PeripheralWire: Sendable {
         var connectedAt: Instant?
         /// How often a link came.
         var connections = 0
-        /// Why it went, of daemons that tell (later than 5.82): `org.bluez.Reason.Authentication`.
+        /// Why it went, of daemons that tell (5.83 and later): `org.bluez.Reason.Authentication`.
         var reason: String?
         fileprivate var connectedSignals = 0
         fileprivate var resolvedSignals = 0

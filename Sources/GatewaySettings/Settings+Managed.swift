@@ -8,10 +8,7 @@ extension Settings {
     package var managed: ManagedSettings? { sources.managed }
 
     /// The same settings, read again from their files.
-    package func readAgain() throws -> Settings {
-        try Settings(
-            file: sources.named, environment: sources.environment, flags: sources.flags, managed: sources.managed)
-    }
+    package func readAgain() throws -> Settings { try Settings(sources, managedText: sources.managed?.text()) }
 
     /// The same settings, read again if the gateway's own file holds another text than the one they were read from;
     /// `nil` if it doesn't.

@@ -39,6 +39,8 @@ public struct Settings: Sendable {
         var flags: [String: String]
         /// The gateway's own file; nil: none is read.
         var managed: ManagedSettings?
+        /// The usual place in which a file was found.
+        var found: String?
     }
 
     /// A settings file that is being read.
@@ -74,7 +76,8 @@ public struct Settings: Sendable {
         var sources = sources
         let (environment, flags) = (sources.environment, sources.flags)
         let named = sources.named ?? environment["HEALTHRELAY_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        let path = named ?? Self.file(among: Self.usualPaths(environment))
+        let path = named ?? Self.file(among: Self.usualPaths(environment), known: sources.found)
+        sources.found = named == nil ? path : nil
         // A file that the administrator names is the administrator's, wherever it lies.
         if let path, path == sources.managed?.path { sources.managed = nil }
         self.sources = sources
@@ -119,11 +122,12 @@ public struct Settings: Sendable {
     /// The first of these paths that has a file, or a link that leads nowhere.
     ///
     /// The first one, the administrator's, also counts if it can't be looked at: a program that ignored it would deliver
-    /// what it forbids, or to other places.
-    static func file(among paths: [String]) -> String? {
+    /// what it forbids, or to other places. So does the one that was found before, which may be root's: a command of root's that
+    /// acts as another user would go on without it.
+    static func file(among paths: [String], known: String? = nil) -> String? {
         paths.first { path in
             let error = lookupError(at: path)
-            return error == 0 || path == paths.first && error != ENOENT && error != ENOTDIR
+            return error == 0 || (path == paths.first || path == known) && error != ENOENT && error != ENOTDIR
         }
     }
 

@@ -34,6 +34,8 @@ public final class ReplayCentral: Central {
     /// The damage of the captures, the first first. The stream of peripherals ends with it, after all peripherals.
     public let failures: [CaptureError]
 
+    private let indexes: [CaptureIndex]
+    private let handleMap: HandleMap?
     private let plans: [ReplayPlan]
     private let found: [ReplayWarning]
     private let unread = Mutex<[Int: [ReplayWarning]]>([:])
@@ -80,7 +82,7 @@ public final class ReplayCentral: Central {
     ///   - readSize: how many octets are read at a time.
     /// - Throws: ``CaptureError`` where a file cannot be opened or read. Damage is no error here, nor is a file that is no
     ///   capture: see ``failures``.
-    public init(
+    public convenience init(
         sources: [Source], handleMap: HandleMap? = nil, address: DeviceAddress? = nil,
         readSize: Int = CaptureReader.defaultReadSize
     ) throws(CaptureError) {
@@ -111,9 +113,28 @@ public final class ReplayCentral: Central {
                 failures.append(error)
             }
         }
+        self.init(
+            indexes, handleMap: handleMap, address: address, failures: failures, fileWarnings: fileWarnings,
+            readSize: readSize)
+    }
+
+    private init(
+        _ indexes: [CaptureIndex], handleMap: HandleMap?, address: DeviceAddress?, failures: [CaptureError],
+        fileWarnings: [ReplayWarning], readSize: Int
+    ) {
         (plans, found) = ReplayPlan.make(indexes, handleMap: handleMap, address: address)
         connections = plans.map(\.entry.summary)
+        (self.indexes, self.handleMap) = (indexes, handleMap)
         (self.failures, self.fileWarnings, self.readSize) = (failures, fileWarnings, readSize)
+    }
+
+    /// The same captures, which are not opened again, with another address.
+    ///
+    /// - Parameter address: stands for the address of peers whose address the captures do not show.
+    package func with(address: DeviceAddress) -> ReplayCentral {
+        ReplayCentral(
+            indexes, handleMap: handleMap, address: address, failures: failures, fileWarnings: fileWarnings,
+            readSize: readSize)
     }
 
     private let fileWarnings: [ReplayWarning]

@@ -56,7 +56,7 @@ public struct DaySummary: Sendable {
     public struct Figures: Sendable, Hashable {
         /// How many values they are of: 1 or more.
         public var count: Int
-        /// The mean, rounded half to even at ``Part/meanPlaces``.
+        /// The mean, rounded half to even at ``Part/meanPlaces``. Of a sensor each value counts by the time between two of its values.
         public var mean: ExactDecimal
         /// The lowest value.
         public var minimum: ExactDecimal
@@ -190,15 +190,25 @@ public struct DaySummary: Sendable {
     /// The figures of a quantity; `nil` if it was not measured. They are of the values that ``counted(of:)`` gives.
     public func figures(of part: Part) -> Figures? {
         let values = counted(of: part)
-        guard var lowest = values.first?.value,
-            let mean = ExactDecimal.mean(of: values.map(\.value), places: part.meanPlaces)
-        else { return nil }
+        let mean =
+            part == .sensorGlucose
+            ? DayGlucose(glucose).mean(places: part.meanPlaces)
+            : ExactDecimal.mean(of: values.map(\.value), places: part.meanPlaces)
+        guard var lowest = values.first?.value, let mean else { return nil }
         var highest = lowest
         for sample in values.dropFirst() {
             if sample.value.isNumericallyLess(than: lowest) { lowest = sample.value }
             if highest.isNumericallyLess(than: sample.value) { highest = sample.value }
         }
         return Figures(count: values.count, mean: mean, minimum: lowest, maximum: highest)
+    }
+
+    /// The mean of what meters and sensors measured of glucose, in mg/dL, for receivers that have one average for both:
+    /// ``DayGlucose/mean(places:withBlood:)``; `nil` if nothing was.
+    ///
+    /// - Parameter places: its decimal places, 0 … 9.
+    public func glucoseMean(places: Int16) -> ExactDecimal? {
+        DayGlucose(glucose).mean(places: places, withBlood: true)
     }
 
     /// The newest value of the day of a quantity that scales measure; `nil` if none did.

@@ -46,15 +46,19 @@ public struct GlucoseFigures: Sendable {
 
     /// Computes the figures of a sensor's values.
     ///
-    /// - Parameter classes: those of the values.
+    /// - Parameters:
+    ///   - classes: those of the values.
+    ///   - weights: how much each value counts: ``SensorSeries/weights``.
     init(
-        _ values: ArraySlice<SensorSeries.Value>, _ classes: ArraySlice<GlucoseClass>, unit: MeasurementUnit,
-        period: FigurePeriod
+        _ values: ArraySlice<SensorSeries.Value>, _ classes: ArraySlice<GlucoseClass>, weights: ArraySlice<Int64>,
+        unit: MeasurementUnit, period: FigurePeriod
     ) {
         var sums = GlucoseSums(period, room: values.count)
         // A value is read by its parts: to copy each takes longer than everything that is computed of it.
         for (place, kind) in zip(values.indices, classes) {
-            sums.add(values[place].point.level, values[place].point.unit, at: values[place].point.time, kind, place)
+            sums.add(
+                values[place].point.level, values[place].point.unit, at: values[place].point.time, kind, place,
+                weight: weights.isEmpty ? nil : weights[place])
         }
         self.init(sums, unit) { values[$0].point }
     }
@@ -64,7 +68,7 @@ public struct GlucoseFigures: Sendable {
         (count, above, below, daysWithReadings) = (sums.count, sums.above, sums.below, sums.days.count)
         classCounts = sums.classes.byClass
         (lowest, highest) = ((sums.lowest?.place).map(point), (sums.highest?.place).map(point))
-        values = MeasuredValues(sums.numbers, base: .milligramsPerDecilitre)
+        values = MeasuredValues(sums.numbers, base: .milligramsPerDecilitre, weights: sums.weights)
     }
 
     /// The mean of the numbers in ``unit``; whole mg/dL or tenths of a mmol/L.
@@ -123,6 +127,8 @@ private struct GlucoseSums {
     var lowest: Extreme?
     var highest: Extreme?
     var numbers: [(number: ExactDecimal, unit: MeasurementUnit)] = []
+    /// How much each number counts; empty if all count the same.
+    var weights: [Int64] = []
     private var finder: DayFinder
     private var day: Int?
 
@@ -132,11 +138,14 @@ private struct GlucoseSums {
     }
 
     mutating func add(
-        _ level: GlucosePoint.Level, _ unit: MeasurementUnit, at time: Instant, _ kind: GlucoseClass, _ place: Int
+        _ level: GlucosePoint.Level, _ unit: MeasurementUnit, at time: Instant, _ kind: GlucoseClass, _ place: Int,
+        weight: Int64? = nil
     ) {
         count += 1
         switch level {
-        case .number(let number): numbers.append((number, unit))
+        case .number(let number):
+            numbers.append((number, unit))
+            if let weight { weights.append(weight) }
         case .above: above += 1
         case .below: below += 1
         }
@@ -220,30 +229,58 @@ struct Percentiles {
 
     /// In ascending order: digits in units of 10^-places, `Int64.min` for LO and `Int64.max` for HI.
     private let sorted: [Int64]
+    /// How much the values up to each of ``sorted`` count together; empty if all count the same.
+    private let ends: [Int64]
     private let places: Int16
 
-    init(_ points: some Collection<GlucosePoint>) {
+    /// - Parameter weights: how much each value counts: it stands in the order as often; empty if all count the same.
+    init(_ points: some Collection<GlucosePoint>, weights: [Int64] = []) {
+        let ofNumbers = zip(points, weights).filter { $0.0.number != nil }.map(\.1)
         let values = MeasuredValues(
             points.compactMap { point in point.number.map { (number: $0, unit: point.unit) } },
-            base: .milligramsPerDecilitre)
-        var all = values.digits
-        for point in points {
+            base: .milligramsPerDecilitre, weights: ofNumbers)
+        var (all, counts) = (values.digits, values.weights)
+        for (place, point) in points.enumerated() {
             switch point.level {
-            case .number: break
+            case .number: continue
             case .above: all.append(.max)
             case .below: all.append(.min)
             }
+            if !weights.isEmpty { counts.append(weights[place]) }
         }
-        sorted = all.sorted()
         places = values.places
+        guard !counts.isEmpty else {
+            (sorted, ends) = (all.sorted(), [])
+            return
+        }
+        let order = all.indices.sorted { all[$0] < all[$1] }
+        sorted = order.map { all[$0] }
+        var (sums, sum): ([Int64], Int64) = ([], 0)
+        for place in order {
+            sum += counts[place]
+            sums.append(sum)
+        }
+        ends = sums
+    }
+
+    /// The value at a place of the order.
+    private func value(at place: Int) -> Int64 {
+        guard !ends.isEmpty else { return sorted[place] }
+        var (low, high) = (0, ends.count - 1)
+        while low < high {
+            let middle = (low + high) / 2
+            if ends[middle] > Int64(place) { high = middle } else { low = middle + 1 }
+        }
+        return sorted[low]
     }
 
     /// The percentile; `nil` for no values, or between HI and LO.
     func value(_ percent: Int) -> Value? {
         guard !sorted.isEmpty else { return nil }
-        let position = (sorted.count - 1) * percent
+        let position = ((ends.last.map { Int($0) } ?? sorted.count) - 1) * percent
         let (index, rest) = (position / 100, position % 100)
-        let (low, high) = (sorted[index], rest == 0 ? sorted[index] : sorted[index + 1])
+        let low = value(at: index)
+        let high = rest == 0 ? low : value(at: index + 1)
         let hasInfinity = low == .min || high == .max || low == .max || high == .min
         guard !hasInfinity else {
             if low == .max { return .above }
@@ -286,15 +323,26 @@ public struct DailyPattern: Sendable {
     public init(
         _ points: some Collection<GlucosePoint>, period: FigurePeriod, unit: MeasurementUnit, hoursPerBin: Int = 1
     ) {
+        self.init(points, weights: [], period: period, unit: unit, hoursPerBin: hoursPerBin)
+    }
+
+    /// - Parameter weights: how much each value counts: ``SensorSeries/weights``.
+    init(
+        _ points: some Collection<GlucosePoint>, weights: [Int64], period: FigurePeriod, unit: MeasurementUnit,
+        hoursPerBin: Int = 1
+    ) {
         let width = max(1, hoursPerBin)
         var bins = [[GlucosePoint]](repeating: [], count: 24 / width)
-        for point in points {
-            bins[min(bins.count - 1, period.wallTime(at: point.time).timeOfDay.hour / width)].append(point)
+        var counts = [[Int64]](repeating: [], count: bins.count)
+        for (place, point) in points.enumerated() {
+            let bin = min(bins.count - 1, period.wallTime(at: point.time).timeOfDay.hour / width)
+            bins[bin].append(point)
+            if !weights.isEmpty { counts[bin].append(weights[place]) }
         }
         let divisor =
             MeasuredValues.factor(from: unit, to: .milligramsPerDecilitre)?.ratio ?? Ratio(1)
         var hours = bins.indices.map { Hour(hour: $0, count: bins[$0].count, percentiles: [:]) }
-        let all = bins.map { Percentiles($0) }
+        let all = bins.indices.map { Percentiles(bins[$0], weights: counts[$0]) }
         for (percent, least) in Self.percentiles {
             let raw = bins.indices.map { bins[$0].count >= least ? all[$0].value(percent) : nil }
             for (hour, value) in Self.smoothed(raw).enumerated() {

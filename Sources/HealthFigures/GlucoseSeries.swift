@@ -104,6 +104,17 @@ public struct SensorSeries: Sendable {
     /// The seconds that the values stand for.
     public var seconds: Int64 { values.reduce(0) { $0 + $1.seconds } }
 
+    /// How much each value counts in means, deviations and percentiles: by the time between two values of its sensor, so that a sensor
+    /// of a value a minute counts no more than one of a value every quarter of an hour. Empty if all count the same.
+    var weights: [Int64] {
+        guard let first = values.first?.pace, values.indices.contains(where: { values[$0].pace != first }) else {
+            return []
+        }
+        let paces = values.indices.map { max(1, values[$0].pace) }
+        let shared = paces.reduce(0) { Int64(Ratio.greatestCommonDivisor(UInt128($0), UInt128($1))) }
+        return paces.map { $0 / shared }
+    }
+
     /// Whether some value is this gateway's estimate of a sensor's raw value.
     public var hasEstimates: Bool { values.indices.contains { values[$0].point.isEstimate } }
 

@@ -3,7 +3,8 @@ import HealthReadings
 /// Measured numbers of one quantity, whatever unit each was measured in, and the figures of them in any unit.
 ///
 /// Sums are exact: a figure doesn't depend on the order of the numbers, and is rounded once, half to even. Numbers that were
-/// measured in two units are brought to one by the exact factor, without rounding.
+/// measured in two units are brought to one by the exact factor, without rounding. Numbers may have weights, such as the time
+/// that each stands for.
 public struct MeasuredValues: Sendable {
     /// The numbers in the base unit, times 10^places.
     let digits: [Int64]
@@ -11,6 +12,8 @@ public struct MeasuredValues: Sendable {
     let places: Int16
     /// The unit of ``digits``.
     let base: MeasurementUnit
+    /// How much each of ``digits`` counts; empty if all count the same.
+    let weights: [Int64]
 
     /// How many numbers there are.
     public var count: Int { digits.count }
@@ -21,6 +24,19 @@ public struct MeasuredValues: Sendable {
     ///   - quantities: the numbers with their units; a number in a unit that can't become the base unit is left out.
     ///   - base: the unit that others become: mg/dL, mmHg, or the only one there is.
     public init(_ quantities: some Collection<(number: ExactDecimal, unit: MeasurementUnit)>, base: MeasurementUnit) {
+        self.init(quantities, base: base, weights: [])
+    }
+
+    /// Takes numbers of which some count more than others.
+    ///
+    /// - Parameters:
+    ///   - quantities: the numbers with their units; a number in a unit that can't become the base unit is left out.
+    ///   - base: the unit that others become.
+    ///   - weights: how much each number counts, 1 or more; empty if all count the same.
+    init(
+        _ quantities: some Collection<(number: ExactDecimal, unit: MeasurementUnit)>, base: MeasurementUnit,
+        weights: [Int64]
+    ) {
         self.base = base
         var finest: Int16 = 0
         for quantity in quantities {
@@ -31,16 +47,34 @@ public struct MeasuredValues: Sendable {
         // Nothing that a device sends has more places than these.
         let places = min(finest, 8)
         self.places = places
-        digits = quantities.compactMap { quantity in
-            if quantity.unit == base, quantity.number.exponent == -places {
-                let digits = quantity.number.significand
-                return digits.magnitude < 1_000_000_000_000_000 ? digits : nil
+        guard !weights.isEmpty else {
+            digits = quantities.compactMap { Self.digits(of: $0.number, $0.unit, base: base, places: places) }
+            self.weights = []
+            return
+        }
+        var (found, kept): ([Int64], [Int64]) = ([], [])
+        for (quantity, weight) in zip(quantities, weights) {
+            guard let own = Self.digits(of: quantity.number, quantity.unit, base: base, places: places) else {
+                continue
             }
-            guard let factor = Self.factor(from: quantity.unit, to: base) else { return nil }
-            guard let digits = quantity.number.multiplied(by: factor, places: places)?.significand else { return nil }
-            // Sums of what a device can send fit; a number beyond this is none that it can.
+            found.append(own)
+            kept.append(weight)
+        }
+        (digits, self.weights) = (found, kept)
+    }
+
+    private static func digits(
+        of number: ExactDecimal, _ unit: MeasurementUnit, base: MeasurementUnit, places: Int16
+    ) -> Int64? {
+        if unit == base, number.exponent == -places {
+            let digits = number.significand
             return digits.magnitude < 1_000_000_000_000_000 ? digits : nil
         }
+        guard let factor = factor(from: unit, to: base),
+            let digits = number.multiplied(by: factor, places: places)?.significand
+        else { return nil }
+        // Sums of what a device can send fit; a number beyond this is none that it can.
+        return digits.magnitude < 1_000_000_000_000_000 ? digits : nil
     }
 
     /// What a number is multiplied by to change its unit; `nil` if there is no such change.
@@ -59,11 +93,26 @@ public struct MeasuredValues: Sendable {
     /// What a number in the base unit is divided by to be in another.
     private func divisor(_ unit: MeasurementUnit) -> Ratio? { Self.factor(from: unit, to: base)?.ratio }
 
-    /// The sum in units of 10^-places.
-    var sum: Int128 { digits.reduce(0) { $0 + Int128($1) } }
+    /// The sum in units of 10^-places, each number as often as it counts.
+    private var sum: Int128 {
+        var sum: Int128 = 0
+        guard !weights.isEmpty else {
+            for value in digits { sum += Int128(value) }
+            return sum
+        }
+        for (value, weight) in zip(digits, weights) { sum += Int128(weight) * Int128(value) }
+        return sum
+    }
+
+    /// How much all numbers count.
+    private var weight: Int128 {
+        var weight: Int128 = 0
+        for one in weights { weight += Int128(one) }
+        return weights.isEmpty ? Int128(count) : weight
+    }
 
     /// The mean before it is rounded, in the base unit; `nil` for no numbers.
-    var exactMean: Ratio? { digits.isEmpty ? nil : Ratio(sum, Int128(count) * Ratio.power(places)) }
+    var exactMean: Ratio? { digits.isEmpty ? nil : Ratio(sum, weight * Ratio.power(places)) }
 
     /// The mean.
     ///
@@ -76,7 +125,8 @@ public struct MeasuredValues: Sendable {
         return mean.over(divisor)?.rounded(places)
     }
 
-    /// The standard deviation of a sample: `sqrt(Σ(x - mean)² / (n - 1))`.
+    /// The standard deviation of a sample: `sqrt(Σ(x - mean)² / (n - 1))`; of numbers with weights
+    /// `sqrt(Σw(x - mean)² / Σw × n / (n - 1))`.
     ///
     /// - Parameters:
     ///   - unit: the unit of the deviation.
@@ -84,10 +134,16 @@ public struct MeasuredValues: Sendable {
     /// - Returns: `nil` for fewer than two numbers, or if there is no conversion to the unit.
     public func deviation(in unit: MeasurementUnit, places: Int16) -> ExactDecimal? {
         guard count > 1, let squares = squareDifference, let divisor = divisor(unit) else { return nil }
-        let size = Int128(count) * Int128(count - 1)
-        let variance = Ratio(squares, size).over(Ratio(Ratio.power(2 * self.places)))?.over(divisor)?.over(divisor)
-        guard let variance else { return nil }
-        return Ratio.root(variance.numerator, variance.denominator, places: places)
+        let variance = Ratio(squares, weight * weight).times(Ratio(Int128(count), Int128(count - 1)))?
+            .over(Ratio(Ratio.power(2 * self.places)))?.over(divisor)?.over(divisor)
+        if let variance, let root = Ratio.root(variance.numerator, variance.denominator, places: places) {
+            return root
+        }
+        // Weights, and what another program has converted, may have more digits than 128 bits hold.
+        let size = Double(weight)
+        let share = Double(squares) / size / size * Double(count) / Double(count - 1)
+        let own = share.squareRoot() / Double(Ratio.power(self.places)) / divisor.approximation
+        return Self.rounded(own, places)
     }
 
     /// The coefficient of variation in per cent: 100 × deviation / mean. It is the same in every unit.
@@ -102,16 +158,24 @@ public struct MeasuredValues: Sendable {
         if let ratio, let root = Ratio.root(ratio.numerator, ratio.denominator, places: places) { return root }
         // A year of numbers that another program has converted has more digits than 128 bits hold.
         let share = Double(squares) / Double(square) * Double(count) / Double(count - 1)
-        let digits = (100 * share.squareRoot() * Double(Ratio.power(places))).rounded(.toNearestOrEven)
+        return Self.rounded(100 * share.squareRoot(), places)
+    }
+
+    private static func rounded(_ number: Double, _ places: Int16) -> ExactDecimal? {
+        let digits = (number * Double(Ratio.power(places))).rounded(.toNearestOrEven)
         return Int64(exactly: digits).map { ExactDecimal(significand: $0, exponent: -places) }
     }
 
-    /// n Σx² - (Σx)², in units of 10^(-2 places); `nil` if it doesn't fit 128 bits.
+    /// Σw Σwx² - (Σwx)², where without weights Σw is n, in units of 10^(-2 places); `nil` if it doesn't fit 128 bits.
     private var squareDifference: Int128? {
         var squares: Int128 = 0
-        for value in digits { squares += Int128(value) * Int128(value) }
+        if weights.isEmpty {
+            for value in digits { squares += Int128(value) * Int128(value) }
+        } else {
+            for (value, weight) in zip(digits, weights) { squares += Int128(weight) * Int128(value) * Int128(value) }
+        }
         let total = sum
-        let (first, one) = squares.multipliedReportingOverflow(by: Int128(count))
+        let (first, one) = squares.multipliedReportingOverflow(by: weight)
         let (second, other) = total.multipliedReportingOverflow(by: total)
         return one || other ? nil : first - second
     }

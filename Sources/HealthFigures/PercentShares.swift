@@ -21,7 +21,7 @@ public struct PercentShares: Sendable, Hashable {
     /// Computes the shares.
     ///
     /// Each is rounded half to even. What the rounded numbers miss of 100 goes to the class "high", as reports of sensors do it, or to
-    /// the largest class if that one can't take it.
+    /// the largest class if that one can't take it: 1 % doesn't become "<1 %".
     ///
     /// - Parameter weights: seconds or readings of each class.
     /// - Returns: `nil` if all weights are 0.
@@ -35,7 +35,7 @@ public struct PercentShares: Sendable, Hashable {
         let missing = 100 - whole.values.reduce(0, +)
         let high = whole[.high] ?? 0
         let largest = GlucoseClass.allCases.max { weights[$0] ?? 0 < weights[$1] ?? 0 } ?? .target
-        let taker = (weights[.high] ?? 0) > 0 && high + missing >= 0 ? .high : largest
+        let taker = (weights[.high] ?? 0) > 0 && high + missing >= min(high, 1) ? .high : largest
         whole[taker, default: 0] += missing
         self.weights = weights
         shares = whole.reduce(into: [:]) { shares, each in

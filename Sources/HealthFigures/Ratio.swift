@@ -88,7 +88,7 @@ struct Ratio: Sendable, Hashable {
         return Int64(exactly: root).map { ExactDecimal(significand: $0, exponent: -places) }
     }
 
-    private static func greatestCommonDivisor(_ one: UInt128, _ other: UInt128) -> UInt128 {
+    static func greatestCommonDivisor(_ one: UInt128, _ other: UInt128) -> UInt128 {
         var (one, other) = (one, other)
         while other != 0 { (one, other) = (other, one % other) }
         return one

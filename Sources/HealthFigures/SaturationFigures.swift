@@ -2,8 +2,9 @@ import HealthReadings
 
 /// Oxygen saturations of a recording: definitions of drops vary, and these are ours.
 ///
-/// A drop of at least `x` points begins when the saturation is `x` points or more below the highest value of the two minutes before, and
-/// ends when it is back within one point of it; it counts once, per hour of recorded time.
+/// A drop of at least `x` points begins when the saturation is `x` points or more below the highest value of the two minutes before. It
+/// ends when it is back within one point of that, or three points above its own lowest (Levy 2021), or after two minutes: somebody's
+/// saturation may stay lower for the rest of the night. The next drop is measured from what follows. Drops are per hour of recorded time.
 public struct SaturationFigures: Sendable {
     /// How many samples there are.
     public let count: Int
@@ -47,18 +48,29 @@ public struct SaturationFigures: Sendable {
         (dropsOfThree, dropsOfFour) = (perHour(3), perHour(4))
     }
 
+    /// How long a drop goes on at most, and how far back it is measured from, in microseconds.
+    private static let span: Int64 = 120_000_000
+
     private static func drops(_ samples: [(time: Instant, value: ExactDecimal)], _ points: Double) -> Int {
-        var (count, window, peak): (Int, [(time: Instant, value: Double)], Double?) = (0, [], nil)
+        var (count, window): (Int, [(time: Instant, value: Double)]) = (0, [])
+        var drop: (begin: Instant, peak: Double, lowest: Double)?
         for sample in samples {
             let value = sample.value.approximation
-            window.removeAll { sample.time.microseconds - $0.time.microseconds > 120_000_000 }
-            if let height = peak {
-                if value >= height - 1 || window.isEmpty { peak = nil }
-            } else if let highest = window.map(\.value).max(), highest - value >= points {
-                count += 1
-                peak = highest
+            if let current = drop {
+                let isOver =
+                    value >= current.peak - 1 || value >= current.lowest + 3
+                    || sample.time.microseconds - current.begin.microseconds >= span
+                drop =
+                    isOver ? nil : (begin: current.begin, peak: current.peak, lowest: min(current.lowest, value))
+                if isOver { window = [(time: sample.time, value: value)] }
+                continue
             }
-            window.append((sample.time, value))
+            window.removeAll { sample.time.microseconds - $0.time.microseconds > span }
+            if let highest = window.map(\.value).max(), highest - value >= points {
+                count += 1
+                drop = (begin: sample.time, peak: highest, lowest: value)
+            }
+            window.append((time: sample.time, value: value))
         }
         return count
     }

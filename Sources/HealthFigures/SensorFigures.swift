@@ -120,6 +120,8 @@ public struct SensorFigures: Sendable {
     /// The seconds of data.
     public let seconds: Int64
     private let classes: [GlucoseClass]
+    /// How much each value counts: ``SensorSeries/weights``.
+    private let weights: [Int64]
     /// The seconds of each class.
     public let classSeconds: [GlucoseClass: Int64]
     /// The seconds of data of each day of the period.
@@ -155,8 +157,9 @@ public struct SensorFigures: Sendable {
     ) {
         let series = series.within(period)
         (self.series, self.overlapping, self.period) = (series, overlapping, period)
-        classes = series.classes(by: ranges)
-        figures = GlucoseFigures(series.values[...], classes[...], unit: unit, period: period)
+        (classes, weights) = (series.classes(by: ranges), series.weights)
+        figures = GlucoseFigures(
+            series.values[...], classes[...], weights: weights[...], unit: unit, period: period)
         var (sums, finder, seconds) = (ClassSums(), DayFinder(period), Int64(0))
         var daySeconds = [Int64](repeating: 0, count: period.days.count)
         for place in series.values.indices {
@@ -168,10 +171,12 @@ public struct SensorFigures: Sendable {
         (classSeconds, self.daySeconds, self.seconds) = (sums.byClass, daySeconds, seconds)
         episodes = GlucoseEpisode.find(in: series, classes: classes)
         let last = period.last(14)
+        let begin = series.values.place(from: last.start)
         pattern =
             Self.hasPattern(daySeconds: Array(daySeconds.suffix(14)), last)
             ? DailyPattern(
-                series.values[series.values.place(from: last.start)...].map(\.point), period: last, unit: unit)
+                series.values[begin...].map(\.point), weights: Array(weights.dropFirst(begin)), period: last, unit: unit
+            )
             : nil
     }
 
@@ -230,7 +235,9 @@ public struct SensorFigures: Sendable {
     public var byDay: [GlucoseFigures] {
         period.days.indices.map { day in
             let places = places(ofDay: day)
-            return GlucoseFigures(series.values[places], classes[places], unit: figures.unit, period: period)
+            return GlucoseFigures(
+                series.values[places], classes[places], weights: weights.isEmpty ? [] : weights[places],
+                unit: figures.unit, period: period)
         }
     }
 

@@ -126,8 +126,34 @@ public struct DayGlucose: Sendable {
 
     /// The values of sensors that figures are of, as reports take them: of a sensor its history, of its trend and scans only what is
     /// newer, and of two sensors that were worn at once the one with more values, as ``SensorSeries/joined(_:)`` tells it.
-    public var counted: [GlucosePoint] {
-        let series = Dictionary(grouping: sensor, by: \.device).values.map { SensorSeries($0) }
-        return SensorSeries.joined(series).series.values.map(\.point)
+    public var counted: [GlucosePoint] { series.values.map(\.point) }
+
+    private var series: SensorSeries {
+        SensorSeries.joined(Dictionary(grouping: sensor, by: \.device).values.map { SensorSeries($0) }).series
+    }
+
+    /// The mean of ``counted`` in mg/dL, as reports have it: each value counts by the time between two values of its sensor.
+    ///
+    /// - Parameters:
+    ///   - places: the decimal places of the mean, 0 … 9.
+    ///   - isWithBlood: whether the values of meters count, too, each as much as one of the sensor with the longest time between two:
+    ///     for receivers that have one average for all glucose of a day.
+    /// - Returns: `nil` for no numbers.
+    public func mean(places: Int16, withBlood isWithBlood: Bool = false) -> ExactDecimal? {
+        let (own, unit) = (series, MeasurementUnit.milligramsPerDecilitre)
+        let weights = own.weights
+        let most = weights.max()
+        var (numbers, counts): ([(number: ExactDecimal, unit: MeasurementUnit)], [Int64]) = ([], [])
+        for (place, value) in own.values.enumerated() {
+            guard let number = value.point.number else { continue }
+            numbers.append((number: number, unit: value.point.unit))
+            if !weights.isEmpty { counts.append(weights[place]) }
+        }
+        for point in isWithBlood ? blood : [] {
+            guard let number = point.number else { continue }
+            numbers.append((number: number, unit: point.unit))
+            if let most { counts.append(most) }
+        }
+        return MeasuredValues(numbers, base: unit, weights: counts).mean(in: unit, places: places)
     }
 }

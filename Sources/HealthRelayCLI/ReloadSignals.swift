@@ -11,12 +11,12 @@ struct ReloadSignals: Service, CustomStringConvertible {
     /// Settings as they are read again.
     let settings: AsyncStream<Settings>
     private let continuation: AsyncStream<Settings>.Continuation
-    private let global: GlobalOptions
+    private let first: Settings
     private let logger: Logger
 
-    init(global: GlobalOptions, logger: Logger) {
+    init(_ first: Settings, logger: Logger) {
         (settings, continuation) = AsyncStream.makeStream()
-        self.global = global
+        self.first = first
         self.logger = logger
     }
 
@@ -24,7 +24,7 @@ struct ReloadSignals: Service, CustomStringConvertible {
         await cancelWhenGracefulShutdown {
             for await _ in await UnixSignalsSequence(trapping: .sighup) {
                 do {
-                    continuation.yield(try global.settings())
+                    continuation.yield(try first.readAgain())
                 } catch {
                     let problem = Problem(describing: error) ?? .unexpected(error)
                     logger.error(

@@ -1,3 +1,4 @@
+import HealthFigures
 import HealthReadings
 
 extension ReadingFormat {
@@ -25,8 +26,8 @@ public enum Nightscout {
 
     /// The type of a reading's entry; `nil` for a reading that is no glucose concentration.
     public static func entryType(of reading: Reading) -> EntryType? {
-        guard case .glucose(let glucose) = reading.record.value else { return nil }
-        return glucose.sampleType == .interstitialFluid || reading.record.sensor != nil ? .sensor : .meter
+        guard case .glucose = reading.record.value else { return nil }
+        return reading.isOfSensor ? .sensor : .meter
     }
 
     /// Writes a glucose reading as an entry.

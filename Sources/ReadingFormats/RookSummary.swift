@@ -5,7 +5,7 @@ import HealthReadings
 ///
 /// The document has averages, extremes and the values they are made of. ROOK's values are whole numbers where its names end in `_int`;
 /// averages are computed from the measured values and rounded half to even once. Meters' and sensors' glucose stand in one list, as
-/// ROOK has only one; of a sensor the average has what `DaySummary/counted(of:)` gives. `datetime_string` is the person's date with
+/// ROOK has only one, and one average: `DaySummary/glucoseMean(places:)`. `datetime_string` is the person's date with
 /// midnight in UTC.
 ///
 /// ROOK's documentation shows the summary as an object. One of its own tests reads a list; public receivers read an object, as here.
@@ -66,12 +66,11 @@ public enum RookSummary {
         let samples = (summary.samples(of: .glucose) + summary.samples(of: .sensorGlucose)).sorted {
             ($0.time, $0.reading) < ($1.time, $1.reading)
         }
-        let counted = summary.counted(of: .glucose) + summary.counted(of: .sensorGlucose)
-        guard let average = average(counted.map(\.value)) else { return nil }
+        guard let average = summary.glucoseMean(places: 0) else { return nil }
         return .init(
             "blood_glucose",
             .object([
-                "blood_glucose_avg_mg_per_dL_int": average,
+                "blood_glucose_avg_mg_per_dL_int": .number(average),
                 "blood_glucose_granular_data_array": granular(samples, "blood_glucose_mg_per_dL_int"),
             ]))
     }

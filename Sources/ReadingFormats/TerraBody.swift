@@ -30,8 +30,8 @@ extension ReadingFormat {
 /// | basal metabolism | kcal | 0 |
 ///
 /// The averages of the day are means of the day's samples, rounded half to even: to two decimal places for temperatures, and to one
-/// for everything else. Of a glucose sensor the average has the samples that figures are of (`DayGlucose/counted`): the values a
-/// minute that a scan gives weigh no more than those every quarter of an hour.
+/// for everything else. Of a glucose sensor the average has the samples that figures are of (`DayGlucose/counted`), each by the time
+/// that it stands for: the values a minute that a scan gives weigh no more than those every quarter of an hour.
 ///
 /// Terra's flags for high and low glucose and its trend arrows are left out: Terra does not publish the limits behind them.
 public struct TerraBody: Sendable {
@@ -178,14 +178,13 @@ public struct TerraBody: Sendable {
     }
 
     private func glucose(_ samples: [Sample]) -> JSONValue.Member? {
-        let glucose = DayGlucose(samples.compactMap(\.point))
-        let numbers = (glucose.blood + glucose.counted).compactMap(\.number)
+        let mean = DayGlucose(samples.compactMap(\.point)).mean(places: 1, withBlood: true)
         return Self.samples(samples, .glucose).map { list in
             .init(
                 "glucose_data",
                 .object(
                     of: .init("blood_glucose_samples", list),
-                    Self.average(numbers, "day_avg_blood_glucose_mg_per_dL")))
+                    mean.map { .init("day_avg_blood_glucose_mg_per_dL", .number($0)) }))
         }
     }
 
@@ -238,11 +237,7 @@ public struct TerraBody: Sendable {
         _ samples: [Sample], _ kind: Sample.Kind, _ place: Int, _ name: String, places: Int16 = 1
     ) -> JSONValue.Member? {
         let numbers = samples.filter { $0.kind == kind && $0.numbers.indices.contains(place) }.map { $0.numbers[place] }
-        return average(numbers, name, places: places)
-    }
-
-    private static func average(_ numbers: [ExactDecimal], _ name: String, places: Int16 = 1) -> JSONValue.Member? {
-        ExactDecimal.mean(of: numbers, places: places).map { .init(name, .number($0)) }
+        return ExactDecimal.mean(of: numbers, places: places).map { .init(name, .number($0)) }
     }
 }
 

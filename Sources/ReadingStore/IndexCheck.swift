@@ -3,14 +3,21 @@ import GRDB
 
 /// Checks that the indexes of a table have what the table has, as `PRAGMA integrity_check` does.
 ///
-/// SQLite looks each row up in each index, at random places: with ten million readings most of them have to come from the disk. Here table and
-/// indexes are each read from end to end, and sums over their entries compared. An entry that is missing, left over, another's or elsewhere
-/// than its order says is found; which one it is isn't told.
+/// SQLite looks each row up in each index, at random places: with ten million readings most of them have to come from the disk. Here
+/// table and indexes are each read from end to end, and sums over their entries compared. An entry that is missing, left over,
+/// another's or elsewhere than its order says is found; which one it is isn't told.
+///
+/// A table without row numbers is looked up by its primary key as an index is, so the order of its rows is checked, too: SQLite's
+/// `quick_check` doesn't look at it.
 struct IndexCheck {
-    /// The names of the tables that have indexes.
+    /// The names of the tables that have indexes, or no row numbers.
     static func tables(_ db: Database) throws -> [String] {
         try String.fetchAll(
-            db, sql: "SELECT DISTINCT tbl_name FROM sqlite_schema WHERE type = 'index' ORDER BY tbl_name")
+            db,
+            sql: """
+                SELECT tbl_name FROM sqlite_schema WHERE type = 'index'
+                UNION SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr ORDER BY 1
+                """)
     }
 
     /// - Parameter table: its pages were found sound by `PRAGMA quick_check`.
@@ -30,6 +37,8 @@ struct IndexCheck {
     private let table: String
     /// The table itself, where no index stands for it.
     private let rows: String
+    /// The columns by which a table without row numbers is ordered; empty: it has row numbers.
+    private let primaryKey: [String]
     private let indexes: [Index]
 
     /// - Returns: nil if an index has what these sums don't cover: expressions, other collations, descending order.
@@ -37,6 +46,7 @@ struct IndexCheck {
         let hasNoRowNumbers = try Bool.fetchOne(
             db, sql: "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", arguments: [table])
         var rows = "\(table.quotedDatabaseIdentifier) NOT INDEXED"
+        var primaryKey: [String] = []
         var indexes: [Index] = []
         for row in try Row.fetchAll(
             db, sql: "SELECT name, origin, partial, \"unique\" FROM pragma_index_list(?)", arguments: [table])
@@ -45,20 +55,23 @@ struct IndexCheck {
             if hasNoRowNumbers == true, origin == "pk" {
                 // This index is the table, of which NOT INDEXED may take another.
                 rows = "\(table.quotedDatabaseIdentifier) INDEXED BY \(name.quotedDatabaseIdentifier)"
+                guard let index = try Index(db, name, isPartial: false, isUnique: true) else { return nil }
+                primaryKey = Array(index.columns.prefix(index.keys))
                 continue
             }
             let (isPartial, isUnique): (Bool, Bool) = (try row.value(2), try row.value(3))
             guard let index = try Index(db, name, isPartial: isPartial, isUnique: isUnique) else { return nil }
             indexes.append(index)
         }
-        (self.table, self.rows, self.indexes) = (table, rows, indexes)
+        (self.table, self.rows) = (table, rows)
+        (self.primaryKey, self.indexes) = (primaryKey, indexes)
     }
 
     private func findings(_ db: Database) throws -> [String] {
-        guard !indexes.isEmpty else { return [] }
-        let expected = try tableSums(db)
-        var findings: [String] = []
-        for (index, expected) in zip(indexes, expected) {
+        guard !indexes.isEmpty || !primaryKey.isEmpty else { return [] }
+        let rows = try tableSums(db)
+        var findings = rows.isOutOfOrder ? ["row not in PRIMARY KEY order for \(table)"] : []
+        for (index, expected) in zip(indexes, rows.sums) {
             let found = try index.sum(db, of: table)
             if found.sum.entries != expected.entries {
                 findings.append("wrong # of entries in index \(index.name)")
@@ -71,9 +84,10 @@ struct IndexCheck {
         return findings
     }
 
-    /// What the rows of the table add up to, for each index.
-    private func tableSums(_ db: Database) throws -> [EntrySum] {
-        var columns: [String] = []
+    /// What the rows of the table add up to, for each index, and whether they are out of the order of their primary key.
+    private func tableSums(_ db: Database) throws -> (sums: [EntrySum], isOutOfOrder: Bool) {
+        // Rows come as they are kept. Each is compared with the one before by the first of the columns.
+        var columns = primaryKey
         var places: [[Int32]] = []
         var conditions: [Int32?] = []
         func place(_ column: String) -> Int32 {
@@ -90,8 +104,20 @@ struct IndexCheck {
         defer { select.reset() }
         var sums = indexes.map { _ in EntrySum() }
         var values = columns.map { _ in UInt64(0) }
+        var former = primaryKey.map { _ in StoredValue() }
+        var (isFirst, isOutOfOrder) = (true, false)
         while try select.next() {
-            for column in values.indices { values[column] = select.digest(Int32(column)) }
+            var order = StoredValue.Order.same
+            for column in values.indices {
+                let value = select.value(Int32(column))
+                values[column] = value.digest
+                if column < former.count {
+                    let next = former[column].replace(by: value)
+                    if order == .same { order = next }
+                }
+            }
+            if !isFirst, !former.isEmpty, order != .after { isOutOfOrder = true }
+            isFirst = false
             for index in sums.indices {
                 if let condition = conditions[index], select.int(condition) == 0 { continue }
                 var entry = EntryDigest()
@@ -99,7 +125,7 @@ struct IndexCheck {
                 sums[index].add(entry)
             }
         }
-        return sums
+        return (sums, isOutOfOrder)
     }
 
     /// An index of the table.
@@ -142,8 +168,8 @@ struct IndexCheck {
 
         /// Reads it from end to end.
         ///
-        /// SQLite takes all columns from the index, and for the condition that the index has it looks at no row. Only an entry that is null in
-        /// an index of what isn't null is passed over.
+        /// SQLite takes all columns from the index, and for the condition that the index has it looks at no row. Only an entry that is
+        /// null in an index of what isn't null is passed over.
         func sum(_ db: Database, of table: String) throws -> (sum: EntrySum, isOutOfOrder: Bool, isRepeated: Bool) {
             let select = try PreparedStatement(
                 db,
@@ -161,10 +187,11 @@ struct IndexCheck {
                 var differs: (column: Int, isAfter: Bool)?
                 var hasNull = false
                 for column in former.indices {
-                    let order = former[column].replace(by: select, Int32(column))
+                    let value = select.value(Int32(column))
+                    entry.add(value.digest)
+                    let order = former[column].replace(by: value)
                     if differs == nil, order != .same { differs = (column, order == .after) }
                     if column < keys, former[column].isNull { hasNull = true }
-                    entry.add(select.digest(Int32(column)))
                 }
                 if sum.entries > 0 {
                     if differs?.isAfter != true { isOutOfOrder = true }
@@ -196,57 +223,74 @@ private struct EntryDigest {
         let product = (value ^ word).multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)
         value = (product.high ^ product.low) &+ 0x9E37_79B9_7F4A_7C15
     }
+
+    mutating func add(_ octets: UnsafeRawBufferPointer, as kind: UInt64) {
+        add(kind)
+        add(UInt64(octets.count))
+        let whole = octets.count - octets.count % 8
+        for start in stride(from: 0, to: whole, by: 8) {
+            add(octets.loadUnaligned(fromByteOffset: start, as: UInt64.self))
+        }
+        for octet in octets[whole...] { add(UInt64(octet)) }
+    }
 }
 
 /// A column's value, kept to compare the next one with it.
 private struct StoredValue {
     enum Order { case before, same, after }
 
-    private var type: PreparedStatement.ValueType = .null
+    private enum Kind: UInt8 {
+        case null, integer, real, text, blob
+    }
+
+    private var kind = Kind.null
     private var int: Int64 = 0
     private var real = 0.0
     private var octets: [UInt8] = []
 
-    var isNull: Bool { type == .null }
+    var isNull: Bool { kind == .null }
 
     /// - Returns: where the new value belongs, by SQLite's order of values: beside the one before.
-    mutating func replace(by row: PreparedStatement, _ column: Int32) -> Order {
-        let next = row.type(column)
-        defer { type = next }
-        switch next {
-        case .null: return type == .null ? .same : .before
-        case .integer:
-            let value = row.int(column)
-            defer { (int, real) = (value, Double(value)) }
-            switch type {
-            case .null: return .after
-            case .integer: return Self.order(value, int)
-            case .real: return Self.order(Double(value), real)
-            case .text, .blob: return .before
+    mutating func replace(by value: PreparedStatement.Value) -> Order {
+        switch value {
+        case .null:
+            defer { kind = .null }
+            return kind == .null ? .same : .before
+        case .integer(let value):
+            defer { (kind, int) = (.integer, value) }
+            return switch kind {
+            case .null: .after
+            case .integer: Self.order(value, int)
+            case .real: Self.order(Double(value), real)
+            case .text, .blob: .before
             }
-        case .real:
-            let value = row.real(column)
-            defer { real = value }
-            switch type {
-            case .null: return .after
-            case .integer, .real: return Self.order(value, real)
-            case .text, .blob: return .before
+        case .real(let value):
+            defer { (kind, real) = (.real, value) }
+            return switch kind {
+            case .null: .after
+            case .integer: Self.order(value, Double(int))
+            case .real: Self.order(value, real)
+            case .text, .blob: .before
             }
-        case .text, .blob:
-            return row.withOctets(column) { value in
-                defer {
-                    octets.removeAll(keepingCapacity: true)
-                    octets.append(contentsOf: value)
-                }
-                guard type == next else { return type.rawValue < next.rawValue ? .after : .before }
-                return octets.withUnsafeBytes { former in
-                    for place in 0..<min(former.count, value.count) where former[place] != value[place] {
-                        return value[place] > former[place] ? .after : .before
-                    }
-                    return Self.order(value.count, former.count)
-                }
-            }
+        case .text(let value): return replace(by: value, .text)
+        case .blob(let value): return replace(by: value, .blob)
         }
+    }
+
+    private mutating func replace(by value: UnsafeRawBufferPointer, _ kind: Kind) -> Order {
+        let former = self.kind
+        self.kind = kind
+        var order = former == kind ? Order.same : former.rawValue < kind.rawValue ? .after : .before
+        if order == .same {
+            let difference = value.baseAddress.map { memcmp($0, octets, min(octets.count, value.count)) } ?? 0
+            order = difference == 0 ? Self.order(value.count, octets.count) : difference > 0 ? .after : .before
+        }
+        if octets.count == value.count {
+            octets.withUnsafeMutableBytes { $0.copyMemory(from: value) }
+        } else {
+            octets = Array(value)
+        }
+        return order
     }
 
     private static func order<Value: Comparable>(_ value: Value, _ former: Value) -> Order {
@@ -254,24 +298,20 @@ private struct StoredValue {
     }
 }
 
-extension PreparedStatement {
-    /// A digest of a column's value.
-    fileprivate func digest(_ column: Int32) -> UInt64 {
-        let type = type(column)
+extension PreparedStatement.Value {
+    /// A digest of the value and of what it is stored as.
+    fileprivate var digest: UInt64 {
         var digest = EntryDigest()
-        digest.add(UInt64(type.rawValue))
-        switch type {
-        case .null: break
-        case .integer: digest.add(UInt64(bitPattern: int(column)))
-        case .real: digest.add(real(column).bitPattern)
-        case .text, .blob:
-            withOctets(column) { octets in
-                digest.add(UInt64(octets.count))
-                for start in stride(from: 0, to: octets.count - octets.count % 8, by: 8) {
-                    digest.add(octets.loadUnaligned(fromByteOffset: start, as: UInt64.self))
-                }
-                for octet in octets.suffix(octets.count % 8) { digest.add(UInt64(octet)) }
-            }
+        switch self {
+        case .null: digest.add(0)
+        case .integer(let value):
+            digest.add(1)
+            digest.add(UInt64(bitPattern: value))
+        case .real(let value):
+            digest.add(2)
+            digest.add(value.bitPattern)
+        case .text(let octets): digest.add(octets, as: 3)
+        case .blob(let octets): digest.add(octets, as: 4)
         }
         return digest.value
     }

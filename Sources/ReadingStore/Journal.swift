@@ -205,7 +205,7 @@ struct Journal {
             isKept = true
         }
         if !isKept, !FrameBatch.keeps(frame.format),
-            record.heeding(reading.record).asEarlier(reading.record) == reading.record,
+            record.heeding(reading.record).asEarlier(reading.record, in: frame.format) == reading.record,
             try isDropped(frameOf: reading, key)
         {
             // Its octets were let go, and it says what it said.
@@ -291,13 +291,14 @@ struct Journal {
         }
     }
 
-    /// Gives a stored reading the exclusion that its record has now; nil where that is the one it had.
+    /// Gives a stored reading the exclusion that its record has now, and what the device says of it; nil where it is excluded
+    /// as it was.
     mutating func judge(_ key: Int64, _ record: Record) throws -> FrameOutcome? {
         let reading = try load(key)
         let judged = record.heeding(reading.record)
         guard judged.value == reading.record.value, judged.exclusion != reading.record.exclusion else { return nil }
         var revised = reading.record
-        revised.exclusion = judged.exclusion
+        (revised.status, revised.exclusion) = (judged.status, judged.exclusion)
         try revise(key, from: reading, to: revised)
         return .revised(try load(key))
     }

@@ -79,13 +79,15 @@ extension ReadingStore {
                     room = NULL
                 WHERE \(OutboxRun.condition) AND revision = ?4 AND state IN (\(outbox: .waiting), \(outbox: .handedOver))
                 """)
-            // They were excluded or changed on their way: the destination has what it was sent all the same.
+            // They were excluded or changed on their way: the destination has what it was sent all the same. A row behind those that
+            // went (``OutboxRevision``) may be another person's since: of that the destination has nothing.
             let late = try PreparedStatement(
                 db,
                 """
                 \(OutboxRun.update) SET delivered_at = ?5, room = NULL
                 WHERE \(OutboxRun.condition)
-                    AND (state = \(outbox: .withdrawn) OR state = \(outbox: .waiting) AND revision > ?4)
+                    AND (state = \(outbox: .withdrawn)
+                        OR state = \(outbox: .waiting) AND revision > ?4 AND ?4 >= \(OutboxRevision.first))
                 """)
             let runs = OutboxRun.runs(of: ids)
             try touchedRows.note(readings: runs.map(\.readings), in: db) {

@@ -91,24 +91,7 @@ struct PreparedStatement {
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-    /// What a value is stored as, in SQLite's order of values; numbers are ordered with each other.
-    enum ValueType: UInt8 {
-        case null, integer, real, text, blob
-    }
-
-    func type(_ column: Int32) -> ValueType {
-        switch sqlite3_column_type(handle, column) {
-        case SQLITE_INTEGER: .integer
-        case SQLITE_FLOAT: .real
-        case SQLITE_TEXT: .text
-        case SQLITE_BLOB: .blob
-        default: .null
-        }
-    }
-
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
-
-    func real(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
 
     func optionalInt(_ column: Int32) -> Int64? {
         // One look at the row; the value is used before the statement goes on, in the connection's turn.
@@ -147,6 +130,30 @@ struct PreparedStatement {
         return ReadingID(
             high: UInt64(bigEndian: start.loadUnaligned(as: UInt64.self)),
             low: UInt64(bigEndian: start.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+    }
+
+    /// A value as it is stored, in the statement's own memory: it is there until the statement goes on.
+    enum Value {
+        case null
+        case integer(Int64)
+        case real(Double)
+        case text(UnsafeRawBufferPointer)
+        case blob(UnsafeRawBufferPointer)
+    }
+
+    func value(_ column: Int32) -> Value {
+        let value = sqlite3_column_value(handle, column)
+        func octets() -> UnsafeRawBufferPointer {
+            let start = sqlite3_value_blob(value)
+            return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
+        }
+        return switch sqlite3_value_type(value) {
+        case SQLITE_INTEGER: .integer(sqlite3_value_int64(value))
+        case SQLITE_FLOAT: .real(sqlite3_value_double(value))
+        case SQLITE_TEXT: .text(octets())
+        case SQLITE_BLOB: .blob(octets())
+        default: .null
+        }
     }
 
     // MARK: Errors

@@ -418,7 +418,7 @@ extension Reading {
             // Earlier versions placed the rings of a sensor that has ended at its age, excluded. They stay as they were stored.
             if decoded.hasEnded(recordOf: record) { return true }
             guard let found = decoded.record(like: record)?.heeding(record) else { return false }
-            return found.asEarlier(record) == record
+            return found.asEarlier(record, in: frame.format) == record
         }
     }
 }
@@ -426,9 +426,11 @@ extension Reading {
 extension Record {
     /// The record as an earlier version has read it in the same octets, if a stored one shows that: it stays as it was stored.
     ///
-    /// - Parameter stored: the record as it was stored.
-    func asEarlier(_ stored: Record) -> Record {
-        var found = self
+    /// - Parameters:
+    ///   - stored: the record as it was stored.
+    ///   - format: the format of its frame.
+    func asEarlier(_ stored: Record, in format: FrameFormat) -> Record {
+        var found = format == .cloudRecord ? asEarlierOfCloud(stored) : self
         // Earlier versions excluded all that an expired sensor still held.
         if stored.sensor != nil, stored.exclusion == .sensorNotActive, exclusion == nil {
             found.exclusion = stored.exclusion
@@ -439,22 +441,60 @@ extension Record {
         {
             found.exclusion = stored.exclusion
         }
-        // They didn't know until when a summary of a cloud goes, nor that a person had typed it in there.
-        if stored.imported?.updatedAt == nil { found.imported?.updatedAt = nil }
-        if stored.imported?.isEntered == false { found.imported?.isEntered = false }
-        // They didn't know the name that a snapshot of a cloud has for its offset.
-        if stored.imported?.utcOffsetMinutes == 0, let minutes = imported?.utcOffsetMinutes, minutes != 0 {
-            found.imported?.utcOffsetMinutes = 0
-            found.baseTime = baseTime?.advanced(byMinutes: -minutes)
+        // They took what a scale calls the weight of a thing for a person's.
+        if stored.value.kind == .weight, exclusion == .errorRecord,
+            [nil, Exclusion.implausible].contains(stored.exclusion)
+        {
+            found.exclusion = stored.exclusion
         }
-        // They ended a night too early.
-        if stored.value.kind == .sleep, let early = stored.imported?.end, let end = imported?.end, early < end {
-            found.imported?.end = early
+        // They took the number that a meter sends in place of HI or LO for what it measured, or for none that it can measure.
+        if isBeyondNumbers, [nil, Exclusion.implausible].contains(stored.exclusion) {
+            found.status.subtract([.resultTooHigh, .resultTooLow])
+            found.exclusion = stored.exclusion
         }
         // They excluded what a health sensor (2B8B) called an early estimate or beyond its limits, and kept no mark of a doubt.
         if stored.exclusion == .errorRecord { found.exclusion = stored.exclusion }
         if !stored.status.contains(.questionable) { found.status.remove(.questionable) }
         return found
+    }
+
+    /// The same of a record of a cloud.
+    private func asEarlierOfCloud(_ stored: Record) -> Record {
+        guard let facts = stored.imported else { return self }
+        var found = self
+        // They didn't know until when a summary goes, nor that a person had typed it in there.
+        if facts.updatedAt == nil { found.imported?.updatedAt = nil }
+        if !facts.isEntered { found.imported?.isEntered = false }
+        if facts.utcOffsetMinutes == 0, let minutes = imported?.utcOffsetMinutes, let local = baseTime {
+            // They didn't know the name that a snapshot has for its offset.
+            let start = local.advanced(byMinutes: -minutes)
+            found.imported?.utcOffsetMinutes = 0
+            found.baseTime = start
+            // They took a start with a fraction for none, and placed the record at the beginning of its day.
+            if let day = stored.baseTime, day.secondsSinceEpoch % Self.day == 0,
+                (0..<Self.day).contains(local.secondsSinceEpoch - day.secondsSinceEpoch)
+            {
+                let seconds = day.secondsSinceEpoch - start.secondsSinceEpoch
+                found.baseTime = day
+                let (end, updatedAt) = (found.imported?.end, found.imported?.updatedAt)
+                found.imported?.end = end?.advanced(bySeconds: seconds)
+                found.imported?.updatedAt = updatedAt?.advanced(bySeconds: seconds)
+            }
+        }
+        // They ended a night too early.
+        if stored.value.kind == .sleep, let early = facts.end, let end = found.imported?.end, early < end {
+            found.imported?.end = early
+        }
+        return found
+    }
+
+    /// A day, in seconds.
+    private static var day: Int64 { 86_400 }
+
+    /// Whether its number stands for HI or LO only.
+    private var isBeyondNumbers: Bool {
+        guard exclusion == .notANumber, case .glucose(let glucose) = value else { return false }
+        return glucose.concentration?.number.number != nil
     }
 }
 

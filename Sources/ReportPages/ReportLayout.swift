@@ -47,7 +47,8 @@ struct ReportLayout {
     private mutating func begin() {
         (body, y) = ("", 34)
         guard !pages.isEmpty else { return }
-        let running = ([document.title] + document.facts.prefix(2).map(\.value)).joined(separator: " · ")
+        // The name is last: a date behind one from right to left would be turned, and a long one may be cut.
+        let running = ([document.title] + document.facts.prefix(2).reversed().map(\.value)).joined(separator: " · ")
         text(TextWidth.fitted(running, width: width, size: 8), margin, y, size: 8, color: Palette.muted)
         line(y + 4)
         y += 18

@@ -45,11 +45,17 @@ def rooted(square, places):
     return text if places == 0 else f"{text[:-places]}.{text[-places:]}"
 
 
-def deviation_square(values):
+def deviation_square(values, weights=None):
     if len(values) < 2:
         return None
-    mean = sum(values) / len(values)
-    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    weights = weights or [1] * len(values)
+    mean = mean_of(values, weights)
+    square = sum(weight * (value - mean) ** 2 for value, weight in zip(values, weights)) / sum(weights)
+    return square * Fraction(len(values), len(values) - 1)
+
+
+def mean_of(values, weights):
+    return sum(weight * value for value, weight in zip(values, weights)) / Fraction(sum(weights))
 
 
 def mass(point):
@@ -118,7 +124,7 @@ def shares(weights):
     whole = {kind: int(rounded(Fraction(weight * 100, total), 0)) for kind, weight in weights.items()}
     missing = 100 - sum(whole.values())
     taker = "high"
-    if weights.get("high", 0) == 0 or whole.get("high", 0) + missing < 0:
+    if weights.get("high", 0) == 0 or whole.get("high", 0) + missing < min(whole.get("high", 0), 1):
         taker = max(CLASSES, key=lambda kind: (weights.get(kind, 0), -CLASSES.index(kind)))
     whole[taker] = whole.get(taker, 0) + missing
     return {kind: ("<1 %" if number == 0 and weights.get(kind, 0) else f"{number} %")
@@ -199,9 +205,14 @@ def glucose(case):
             point["stood"] = point["pace"]
             if point["source"] in ("sensor", "scan") and place_ + 1 < len(points):
                 point["stood"] = min(points[place_ + 1]["time"] - point["time"], 2 * point["pace"])
+    # A value counts by the time between two of its sensor: in percentiles it stands in the order as often.
+    shared = math.gcd(*(p.get("pace", 1) for p in points)) or 1
+    for point in points:
+        point["weight"] = point.get("pace", 1) // shared
     finite = [mass(p) for p in points if p["level"] == "number"]
-    square = deviation_square(finite)
-    mean = sum(finite) / len(finite) if finite else None
+    counting = [p["weight"] for p in points if p["level"] == "number"]
+    square = deviation_square(finite, counting)
+    mean = mean_of(finite, counting) if finite else None
     enough = len(finite) >= 30
     counts = {}
     for point in points:
@@ -260,10 +271,12 @@ def glucose(case):
         hours = [[] for _ in range(24)]
         for point in points:
             if period.wall(point["time"]).date() >= last[0]:
-                hours[period.wall(point["time"]).hour].append(mass(point))
+                hours[period.wall(point["time"]).hour].append((mass(point), point["weight"]))
         pattern = {}
         for percent, least in ((5, 20), (25, 5), (50, 3), (75, 5), (95, 20)):
-            raw = [percentile(sorted(values), percent) if len(values) >= least else None for values in hours]
+            raw = [
+                percentile(sorted(value for value, often in values for _ in range(often)), percent)
+                if len(values) >= least else None for values in hours]
             pattern[str(percent)] = [shown(smooth(raw, hour), divisor, places) for hour in range(24)]
         result["pattern"] = pattern
     return result

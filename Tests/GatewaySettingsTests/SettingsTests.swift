@@ -308,6 +308,29 @@ struct SettingsTests {
         #expect(Settings.file(among: [none, loop + "/config.yaml"]) == nil)
     }
 
+    @Test(
+        "a person's own file that was read before and can't be looked at any more is named; one that is gone is not needed"
+    )
+    func outOfSight() throws {
+        let directory = NSTemporaryDirectory() + "settings-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let place = directory + "/healthrelay"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        try "sync: {mode: manual}".write(toFile: place + "/config.yaml", atomically: true, encoding: .utf8)
+        let settings = try Settings(environment: ["XDG_CONFIG_HOME": directory])
+        try #require(settings.file == place + "/config.yaml", "this machine has settings of its own")
+        let again = try settings.readAgain()
+        #expect(again["sync.mode"] == "manual")
+        // Nobody can look into it, root neither.
+        try FileManager.default.removeItem(atPath: place)
+        try FileManager.default.createSymbolicLink(atPath: place, withDestinationPath: place)
+        let problem = #expect(throws: Problem.self) { try again.readAgain() }
+        #expect(problem?.code == "config_unreadable")
+        try FileManager.default.removeItem(atPath: place)
+        let without = try again.readAgain()
+        #expect(without.file == nil && without["sync.mode"] != "manual")
+    }
+
     @Test("spaces beside the commas of a list or a map are none of its entries'")
     func spaces() throws {
         let settings = try settings(

@@ -92,6 +92,82 @@ import Testing
 
     // MARK: What is stored
 
+    /// A OneTouch's record with this number and value, at 2026-11-20 12:00 and as many minutes.
+    private func oneTouch(_ value: UInt16, sequence: UInt8) -> Frame {
+        let noon = WallTime("2026-11-20T12:00:00")?.secondsSinceEpoch ?? OneTouch.epoch
+        let time = UInt32(noon - OneTouch.epoch) + UInt32(sequence) * 60
+        var octets: [UInt8] = [0x06] + (0..<4).map { UInt8(truncatingIfNeeded: time >> (8 * UInt32($0))) }
+        octets += [UInt8(truncatingIfNeeded: value), UInt8(truncatingIfNeeded: value >> 8), 0, 0, 0, 0, 0]
+        return Frame(
+            format: .oneTouchRecord, payload: [sequence, 0] + OneTouchFrame(payload: octets).encoded,
+            receivedAt: Instant(rfc3339: "2026-11-21T10:00:00Z") ?? Instant(seconds: 0), ordinal: 0)
+    }
+
+    /// Decodes as earlier versions did, which knew no HI and no LO of a OneTouch.
+    private struct NumbersDecoder: FrameDecoding {
+        /// Whether it knew the model's range.
+        let knowsRange: Bool
+
+        func rules(model: String?) -> String { knowsRange ? ModelFrameDecoder().rules(model: model) : "" }
+
+        func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+            guard case .record(var record) = ModelFrameDecoder().decode(frame, model: model) else { return .nothing }
+            // The second is out of the model's range by more than one step.
+            if record.exclusion == .notANumber {
+                record.exclusion = knowsRange && frame.payload.first == 2 ? .implausible : nil
+            }
+            record.status = []
+            return .record(record)
+        }
+    }
+
+    private func readEarlier(_ frames: [Frame], _ directory: String, knowsRange: Bool) async throws {
+        let store = try await ReadingStore.open(
+            directory: directory, decoder: NumbersDecoder(knowsRange: knowsRange), clientUserID: "white_bear",
+            timeZone: "Europe/Berlin")
+        try await read(store, "onetouch_verio", frames)
+        let excluded = try await excluded(store)
+        let expected: [Exclusion] = knowsRange ? [.implausible] : []
+        #expect(excluded == expected)
+        try store.close()
+    }
+
+    @Test("what waits is judged with its status: a OneTouch's HI that an earlier version took for a number")
+    func highJudged() async throws {
+        let directory = Self.newDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let former = [oneTouch(601, sequence: 1), oneTouch(620, sequence: 2), oneTouch(95, sequence: 3)]
+        try await readEarlier(former, directory, knowsRange: false)
+        let store = try await open(directory)
+        #expect(try await waiting(store) == ["95"])
+        let readings = try await store.query(ReadingQuery(limit: 100)).readings.filter { $0.excluded == .notANumber }
+        #expect(readings.count == 2 && readings.allSatisfy { $0.record.status == .resultTooHigh })
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    @Test("a OneTouch's HI and LO are none of its numbers; what an earlier version stored of them stays as it was")
+    func highAndLow() async throws {
+        let directory = Self.newDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let former = [oneTouch(601, sequence: 1), oneTouch(620, sequence: 2), oneTouch(95, sequence: 3)]
+        try await readEarlier(former, directory, knowsRange: true)
+        let store = try await open(directory)
+        #expect(try await store.verify().isEmpty)
+        try await read(store, "onetouch_verio", former)
+        #expect(try await excluded(store) == [.implausible])
+        #expect(try await waiting(store) == ["601", "95"])
+        try await read(store, "onetouch_verio", [oneTouch(601, sequence: 4), oneTouch(12, sequence: 5)])
+        let readings = try await store.query(ReadingQuery(limit: 100)).readings
+        func status(_ sequence: UInt16) -> ReadingStatus? {
+            readings.first { $0.record.sequence == sequence && $0.excluded == .notANumber }?.record.status
+        }
+        #expect(readings.count == 5 && status(4) == .resultTooHigh && status(5) == .resultTooLow)
+        #expect(try await waiting(store) == ["601", "95"])
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
     private static func newDirectory() -> String {
         FileManager.default.temporaryDirectory.appending(path: "ranges-\(UUID().uuidString)").path
     }

@@ -102,6 +102,20 @@ import Testing
         #expect(try record(2000).exclusion == .implausible && record(95, time: 0).baseTime == nil)
     }
 
+    @Test(
+        "HI and LO come as a number beyond what the meter measures, as Tidepool reads them: they are no number",
+        arguments: [
+            (1, .resultTooLow), (19, .resultTooLow), (20, []), (600, []), (601, .resultTooHigh), (1023, .resultTooHigh),
+            (1500, .resultTooHigh),
+        ] as [(UInt16, ReadingStatus)])
+    func beyond(value: UInt16, status: ReadingStatus) throws {
+        let record = try record(value)
+        #expect(record.status == status && record.exclusion == (status.isEmpty ? nil : Exclusion.notANumber))
+        // A control solution has no HI or LO of a person.
+        let control = try self.record(value, control: 1)
+        #expect(control.status.isEmpty && control.exclusion == .controlSolution)
+    }
+
     @Test("octets that are no record are refused", arguments: [0, 1, 2, 9, 20])
     func malformed(length: Int) {
         guard case .malformed = OneTouchRecord.decode([UInt8](repeating: 1, count: length)) else {

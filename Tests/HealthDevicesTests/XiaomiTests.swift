@@ -31,9 +31,8 @@ import Testing
             ("0226b20705040f0201ac018642", "1970-05-04T15:02:01", "85.150", "428"),
             ("0226B2070103131A15E601604A", "1970-01-03T19:26:21", "95.200", "486"),
             ("02A6B2070103131A15E601604A", "1970-01-03T19:26:21", "95.200", "486"),
-            // Without impedance, as people have asked about it; the second shows a flag that nobody has named.
+            // Without impedance, as people have asked about it.
             ("02a4b2070101023a38fdfff03c", "1970-01-01T02:58:56", "78.000", nil),
-            ("0624b2070101002e3800004c04", "1970-01-01T00:46:56", "5.500", nil),
         ] {
             let record = record(hex, .xiaomiComposition)
             #expect(record?.baseTime == WallTime(time), "\(hex)")
@@ -53,6 +52,23 @@ import Testing
             #expect(digits(record, .weight) == #"{"value":\#(weight),"unit":"kg"}"#, "\(hex)")
             #expect(digits(record, .impedance) == nil)
         }
+    }
+
+    @Test("the weight of a thing is no person's: bit 2 of the first octet says so in 181B")
+    func things() {
+        // As an owner has asked about it; OpenMQTTGateway's issue 1123, in pounds. Theengs' decoder names the bit.
+        for (hex, time, weight) in [
+            ("0624b2070101002e3800004c04", "1970-01-01T00:46:56", #"{"value":5.500,"unit":"kg"}"#),
+            ("07a4e60701040b073a00008601", "2022-01-04T11:07:58", #"{"value":3.90,"unit":"lb"}"#),
+        ] {
+            let thing = record(hex, .xiaomiComposition)
+            #expect(thing?.exclusion == .errorRecord && thing?.baseTime == WallTime(time), "\(hex)")
+            #expect(digits(thing, .weight) == weight, "\(hex)")
+        }
+        #expect(record("0624b2070101002e380000f03c", .xiaomiComposition)?.exclusion == .errorRecord)
+        #expect(record("0224b2070101002e380000f03c", .xiaomiComposition)?.exclusion == nil)
+        // 181D has a bit of its own there, which nobody has named.
+        #expect(record("269e43e507040b101301", .xiaomiWeight)?.exclusion == nil)
     }
 
     @Test("a weight that still changes is none")
@@ -99,12 +115,12 @@ import Testing
             let format = Bool.random() ? FrameFormat.xiaomiComposition : .xiaomiWeight
             let said = XiaomiMeasurement(
                 format, unit: try #require(XiaomiMeasurement.Unit.allCases.randomElement()), isStable: .random(),
-                isRemoved: .random(),
+                isRemoved: .random(), isOfThing: format == .xiaomiComposition && Bool.random(),
                 impedance: format == .xiaomiComposition && Bool.random() ? .random(in: 1..<0xFFFD) : nil,
                 time: WallTime(secondsSinceEpoch: .random(in: 0..<4_000_000_000)), rawWeight: .random(in: 0...(.max)))
             #expect(try XiaomiMeasurement(decoding: said.encoded, as: format) == said)
             var octets = said.encoded
-            octets[0] |= format == .xiaomiComposition ? UInt8.random(in: .min ... .max, using: &generator) & 0xFC : 0x4C
+            octets[0] |= format == .xiaomiComposition ? UInt8.random(in: .min ... .max, using: &generator) & 0xF8 : 0x4C
             #expect(try XiaomiMeasurement(decoding: octets, as: format) == said)
         }
     }
@@ -278,6 +294,49 @@ import Testing
             say(scale, "02a4e3070a1f07000bfdff3e30", at: 30_000)
             try await eventually("it is another weighing") { bench.store.readingCount == 2 }
         }
+    }
+
+    /// Takes a thing for a person, as earlier versions did.
+    private struct ThinglessDecoder: FrameDecoding {
+        func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+            guard case .record(var record) = ModelFrameDecoder().decode(frame, model: model) else { return .nothing }
+            record.exclusion = nil
+            return .record(record)
+        }
+    }
+
+    @Test("a thing's weight waits for no destination; one that an earlier version took for a person's stays as it is")
+    func storedThing() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "things-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        func open(_ decoder: some FrameDecoding) async throws -> ReadingStore {
+            try await ReadingStore.open(
+                directory: directory, decoder: decoder, clientUserID: "white_bear", timeZone: "Europe/Berlin")
+        }
+        func take(_ hex: String, _ store: ReadingStore) async throws {
+            let now = Instant(seconds: 1_795_000_000)
+            let contact = try await store.beginContact(
+                with: DeviceDescription(address: Self.scale, model: XiaomiScale.bodyComposition, name: "MIBFS"),
+                at: now, clock: nil, batteryPercent: nil)
+            let frame = Frame(
+                format: .xiaomiComposition, payload: [UInt8](hex: hex), receivedAt: now, ordinal: 0)
+            _ = try await store.append([frame], of: contact)
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
+        }
+        // 2026-11-18, a minute apart.
+        let (before, after) = ("0624ea070b120a1e0000004c04", "0624ea070b120a1f0000004c04")
+        let earlier = try await open(ThinglessDecoder())
+        try await take(before, earlier)
+        try earlier.close()
+        let store = try await open(ModelFrameDecoder())
+        #expect(try await store.verify().isEmpty)
+        try await take(before, store)
+        #expect(try await store.query(ReadingQuery()).readings.map(\.excluded) == [nil])
+        try await take(after, store)
+        let excluded = try await store.query(ReadingQuery()).readings.map(\.excluded)
+        #expect(excluded.count == 2 && excluded.count { $0 == .errorRecord } == 1)
+        #expect(try await store.verify().isEmpty)
+        try store.close()
     }
 
     @Test("two persons in one minute are two readings, also where they weigh the same")

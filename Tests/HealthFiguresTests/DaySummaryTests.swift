@@ -129,6 +129,13 @@ import Testing
             #expect(summary.samples(of: .sensorGlucose).count == 29 && summary.readings == 29)
             #expect(summary.counted(of: .sensorGlucose).count == 13)
         }
+        // A quarter of an hour behind the history: (13 × 15 × 100 + 15 × 300) / (13 × 15 + 15) = 114.29.
+        readings = try (0...12).map { try value(UInt64($0), "100", Int64($0) * 15, .history) }
+        readings += try (0...14).map { try value(100 + UInt64($0), "300", 195 + Int64($0), .trend) }
+        var summary = DaySummary(try day())
+        for reading in readings { summary.add(reading) }
+        let figures = try #require(summary.figures(of: .sensorGlucose))
+        #expect(figures.count == 28 && figures.mean.description == "114.3" && figures.maximum.description == "300")
     }
 
     @Test("a sensor that another program passes on as plain glucose is apart from meters, by its pace")

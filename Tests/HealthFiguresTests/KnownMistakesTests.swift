@@ -153,6 +153,9 @@ import Testing
         #expect(small.sum([.veryLow, .low]).text == "<1 %" && small[.high].text == "0 %")
         let shares = try #require(PercentShares([.veryLow: 6, .low: 16, .target: 778, .high: 200]))
         #expect(shares.sum([.veryLow, .low]).percent == shares[.veryLow].percent + shares[.low].percent)
+        // 1.2 % isn't printed as "<1 %" because three others were rounded up.
+        let rounded = try #require(PercentShares([.veryLow: 6, .low: 26, .target: 956, .high: 12]))
+        #expect(rounded[.high].text == "1 %" && rounded[.target].text == "95 %" && rounded[.low].text == "3 %")
         #expect(PercentShares([:]) == nil && PercentShares([.low: 0]) == nil)
         // Goals are met by exact sizes, not by what is printed: 3.96 % prints as 4.
         let goal = GlucoseRanges.Goal(classes: [.veryLow, .low], isLeast: false, percent: 4)
@@ -239,6 +242,47 @@ import Testing
         // The newest history stands for its quarter of an hour, and no trend within it counts.
         #expect(series.replaced == 11 && series.repeated == 3 + 10)
         #expect(series.values.count == 3 && series.seconds == 2700)
+    }
+
+    @Test("a sensor of a value a minute counts no more in any figure than one of a value every quarter of an hour")
+    func twoPaces() throws {
+        let period = try Self.period("2026-06-01", "2026-06-14")
+        var collection = GlucoseCollection(period)
+        // A week of each.
+        let old = Self.values([String](repeating: "200", count: 7 * 96), from: period.start, device: "old")
+        let new = Self.values(
+            [String](repeating: "100", count: 7 * 1440), every: 60, from: period.days[7].start, .sensor, device: "new")
+        for point in old + new { collection.add(point) }
+        collection.finish()
+        let figures = SensorFigures(collection, ranges: GlucoseRanges(.standard), unit: Self.mass)
+        #expect(figures.figures.count == 7 * (96 + 1440) && figures.overlapping == 0)
+        #expect(figures.figures.mean?.description == "150" && figures.figures.deviation?.description == "50")
+        #expect(figures.figures.variation?.description == "33.3")
+        // 3.31 + 0.02392 × 150, and 12.71 + 4.70587 × 150 / 18.0156.
+        #expect(figures.managementIndicator?.percent.description == "6.9")
+        #expect(figures.managementIndicator?.millimolesPerMole.description == "52")
+        #expect(figures.timeInRanges?[.target].percent == 50 && figures.timeInRanges?[.high].percent == 50)
+        for hour in try #require(figures.pattern).hours {
+            #expect(hour.count == 7 * (4 + 60))
+            #expect(hour.percentiles[25] == .number(Self.number("100"), place: 100))
+            #expect(hour.percentiles[50] == .number(Self.number("150"), place: 150))
+            #expect(hour.percentiles[75] == .number(Self.number("200"), place: 200))
+        }
+        let days = figures.byDay.map { $0.mean?.description ?? "" }
+        #expect(days == [String](repeating: "200", count: 7) + [String](repeating: "100", count: 7))
+    }
+
+    @Test("HI and LO have a sensor's weight in percentiles, too")
+    func weightsBeyond() throws {
+        let period = try Self.period("2026-06-01", "2026-06-01")
+        let points = ["LO", "100", "HI", "110"].map { Self.value($0, at: period.start) }
+        let weighted = Percentiles(points, weights: [1, 15, 1, 15])
+        // In order: LO once, 100 and 110 fifteen times each, HI once.
+        #expect(weighted.value(0) == .below && weighted.value(100) == .above)
+        #expect(weighted.value(25) == .number(Ratio(100)) && weighted.value(75) == .number(Ratio(110)))
+        #expect(weighted.value(50) == .number(Ratio(105)))
+        let beyond = Percentiles(["LO", "HI"].map { Self.value($0, at: period.start) }, weights: [1, 3])
+        #expect(beyond.value(50) == .above && beyond.value(0) == .below)
     }
 
     @Test("a line is broken at a gap of its sensor's own pace, and no point is invented")
@@ -682,5 +726,23 @@ import Testing
         let day = try #require(HeartRateDay([60, 62, 61, 90].map { ExactDecimal(significand: $0) }))
         #expect(day.lowest.description == "60" && day.highest.description == "90" && day.median.description == "62")
         #expect(HeartRateDay([]) == nil)
+    }
+
+    @Test("a drop is over after two minutes, or when it has risen three points: those from a lower level count, too")
+    func lastingDrops() {
+        func figures(_ value: (Int) -> Int64) -> SaturationFigures {
+            let samples = (0..<3600).map { second in
+                (
+                    time: Instant(seconds: 1_780_000_000 + Int64(second)),
+                    value: ExactDecimal(significand: value(second))
+                )
+            }
+            return SaturationFigures(samples)
+        }
+        // From 97 to 93 for good, and from there to 88 every two minutes; the first of them is of the drop to 93.
+        let asleep = figures { second in second < 600 ? 97 : second % 120 / 20 == 3 ? 88 : 93 }
+        #expect(asleep.dropsOfThree?.description == "25.0" && asleep.dropsOfFour?.description == "25.0")
+        let once = figures { second in second < 600 ? 97 : (1800..<1820).contains(second) ? 89 : 93 }
+        #expect(once.dropsOfThree?.description == "2.0" && once.dropsOfFour?.description == "2.0")
     }
 }

@@ -83,19 +83,24 @@ import Testing
         #expect(result.errors.contains("--handles"))
     }
 
-    @Test("a device whose address is typed is the one that was read before, also if its address is a public one")
-    func typedAddress() async throws {
-        // A serial number would also tell: this cuff has none.
-        let scratch = try Scratch()
+    /// A capture of a cuff that has a public address and no serial number, which would also tell it, and the same capture recorded
+    /// from behind the event of its connection on.
+    static func publicCuff(in directory: URL) throws -> (whole: String, late: String) {
         var octets = [UInt8](try Data(contentsOf: URL(fileURLWithPath: Tool.fixture("quirks-bm96.btsnoop"))))
         let event: [UInt8] = [0x3E, 0x13, 0x01, 0x00]
         let begin = try #require(octets.indices.first { octets[$0...].starts(with: event) })
         octets[begin + 7] = 0
-        let (whole, late) = (scratch.url.appendingPathComponent("whole"), scratch.url.appendingPathComponent("late"))
+        let (whole, late) = (directory.appendingPathComponent("whole"), directory.appendingPathComponent("late"))
         try Data(octets).write(to: whole)
-        // Recorded from behind the event of the connection on.
         octets.removeSubrange(16..<(begin + 21))
         try Data(octets).write(to: late)
+        return (whole.path, late.path)
+    }
+
+    @Test("a device whose address is typed is the one that was read before, also if its address is a public one")
+    func typedAddress() async throws {
+        let scratch = try Scratch()
+        let cuff = try Self.publicCuff(in: scratch.url)
         func replay(_ arguments: String...) async throws -> Set<String> {
             let result = try await Tool.run(
                 ["replay", "--model", "beurer_bm96", "--state-dir", scratch.state] + arguments)
@@ -103,9 +108,9 @@ import Testing
             let stored = try await Tool.run(["query", "--format", "ndjson", "--state-dir", scratch.state])
             return Set(try stored.lines.map { try Document($0)["id"]?.plain ?? "" })
         }
-        let stored = try await replay(whole.path)
+        let stored = try await replay(cuff.whole)
         #expect(stored.count == 2)
-        #expect(try await replay(late.path, "--address", "C0:00:00:00:18:27") == stored)
+        #expect(try await replay(cuff.late, "--address", "C0:00:00:00:18:27") == stored)
     }
 
     @Test("there are captures to replay")

@@ -94,6 +94,22 @@ struct NightscoutFormatTests {
         #expect(Self.member(entry.document, "direction") == direction.map(JSONValue.string))
     }
 
+    @Test("a continuous sensor's value is one whatever the sensor says of its sample, or doesn't")
+    func continuous() throws {
+        for type in [GlucoseSampleType.capillaryWholeBlood, .venousPlasma, nil] {
+            let value = RecordValue.glucose(
+                GlucoseValue(
+                    concentration: Quantity(ExactDecimal(significand: 118), .milligramsPerDecilitre), sampleType: type,
+                    continuous: ContinuousGlucoseFacts(
+                        trend: Quantity(ExactDecimal(significand: 2), .milligramsPerDecilitrePerMinute))))
+            let reading = Self.reading(value)
+            #expect(Nightscout.entryType(of: reading) == .sensor)
+            let entry = try Nightscout.entry(reading, offsetMinutes: 0)
+            #expect(Self.member(entry.document, "sgv") == .integer(118))
+            #expect(Self.member(entry.document, "direction") == .string("FortyFiveUp"))
+        }
+    }
+
     @Test("what the page would show as a sensor's error, and what has no value or no time, has no entry")
     func none() throws {
         #expect(throws: FormatOmission(.noPlace, of: "glucose")) {

@@ -66,6 +66,10 @@ struct RookSummaryTests {
             try document(Samples.scan() + [meter]).at("body_health.summary.body_summary.blood_glucose"))
         #expect(summary.at("blood_glucose_granular_data_array")?.elements.count == 30)
         #expect(summary.at("blood_glucose_avg_mg_per_dL_int")?.text == "101")
+        // Behind the history each counts by its minute: 114.82, as in Terra's.
+        let late = try #require(
+            try document(Samples.scan(late: 30) + [meter]).at("body_health.summary.body_summary.blood_glucose"))
+        #expect(late.at("blood_glucose_avg_mg_per_dL_int")?.text == "115")
     }
 
     @Test("a date is the person's own wherever they are, and the hash is over it")

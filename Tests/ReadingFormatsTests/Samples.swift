@@ -78,7 +78,9 @@ enum Samples {
 
     /// What a Libre has of three hours, every quarter of an hour 100 mg/dL, and what a scan at their end shows of the last 16
     /// minutes: 300 mg/dL each.
-    static func scan() throws -> [Reading] {
+    ///
+    /// - Parameter late: how many minutes behind their end it is made.
+    static func scan(late: Int64 = 0) throws -> [Reading] {
         func value(_ id: UInt64, _ text: String, _ minute: Int64, _ source: SensorFacts.Source) throws -> Reading {
             let facts = SensorFacts(
                 source: source, minute: UInt16(1000 + minute), glucose: 1000, temperature: 7000, adjustment: 0,
@@ -88,7 +90,7 @@ enum Samples {
                 glucose(text, sample: .interstitialFluid, location: nil), id: id, time: time.description, sensor: facts)
         }
         let history = try (0...12).map { try value(100 + UInt64($0), "100", Int64($0) * 15, .history) }
-        return try history + (0...15).map { try value(200 + UInt64($0), "300", 165 + Int64($0), .trend) }
+        return try history + (0...15).map { try value(200 + UInt64($0), "300", 165 + late + Int64($0), .trend) }
     }
 
     /// One reading of each kind, as devices send them.

@@ -76,6 +76,9 @@ struct TerraBodyTests {
         #expect(data.at("blood_glucose_samples")?.elements.count == 30)
         // (13 × 100 + 110) / 14 = 100.714…
         #expect(data.at("day_avg_blood_glucose_mg_per_dL")?.text == "100.7")
+        // Behind the history each counts by its minute: (13 × 15 × 100 + 16 × 300 + 15 × 110) / (13 × 15 + 16 + 15) = 114.82.
+        let late = try #require(try body(Samples.scan(late: 30) + [meter]).document.at("data.0.glucose_data"))
+        #expect(late.at("day_avg_blood_glucose_mg_per_dL")?.text == "114.8")
     }
 
     @Test("a day without readings has its metadata alone: what was there is taken back")

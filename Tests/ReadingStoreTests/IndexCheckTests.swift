@@ -115,6 +115,33 @@ struct IndexCheckTests {
         }
     }
 
+    @Test("rows that are not in the order of their primary key are told, also of a table that has no index")
+    func keyOrder() throws {
+        let queue = try DatabaseQueue()
+        try queue.writeWithoutTransaction { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE keyed (p TEXT, r INTEGER, PRIMARY KEY (p DESC)) WITHOUT ROWID;
+                    INSERT INTO keyed VALUES ('a', 1), ('b', 2), ('c', 3)
+                    """)
+            let tables = try IndexCheck.tables(db)
+            #expect(tables == ["keyed"])
+            // One whose order only SQLite checks.
+            let (descending, sound) = (try IndexCheck(db, "keyed"), try IndexCheck.findings(db, table: "keyed"))
+            #expect(descending == nil)
+            #expect(sound.isEmpty)
+            try Self.change(
+                """
+                UPDATE sqlite_schema SET sql = 'CREATE TABLE keyed (p TEXT, r INTEGER, PRIMARY KEY (p)) WITHOUT ROWID'
+                """, db)
+            let (check, reversed) = (try IndexCheck(db, "keyed"), try IndexCheck.findings(db, table: "keyed"))
+            #expect(check != nil)
+            #expect(reversed == ["row not in PRIMARY KEY order for keyed"])
+            let damages = try String.fetchAll(db, sql: "PRAGMA integrity_check")
+            #expect(Set(damages) == Set(reversed))
+        }
+    }
+
     // MARK: Support
 
     private static let tables = ["rows", "keyed"]

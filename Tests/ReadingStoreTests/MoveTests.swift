@@ -212,7 +212,10 @@ struct MoveTests {
         let retractions = try await store.retractions(at: place, limit: 10)
         #expect(retractions.count == 2, "it may be there")
         try await store.acknowledgeRetractions(retractions.map(\.key))
-        #expect(try await Self.waiting(store, at: place)["anna"]?.count == 2)
+        let waiting = try await Self.waiting(store, at: place)["anna"]
+        #expect(waiting?.map(\.wasDelivered) == [false, false])
+        let delivered = try await store.newestDelivered(at: place)
+        #expect(delivered.isEmpty)
     }
 
     @Test("consent and the destination's people are the new person's; one that cannot take back is told of")

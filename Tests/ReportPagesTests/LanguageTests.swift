@@ -144,6 +144,20 @@ import Testing
         #expect(!arabic.contains(/[\u{660}-\u{669}]/) && arabic.contains("19/10/2026"))
     }
 
+    @Test("a name from right to left turns no date at the head of a page, and a long one cuts none off")
+    func names() throws {
+        for name in ["محمد", "דנה", String(repeating: "anna ", count: 40)] {
+            for report in try Self.reports(.english, person: name) {
+                for page in try ReportTests.texts(report.document.pages(paper: .a4)).dropFirst() {
+                    let head = try #require(page.first { $0.contains(" · ") })
+                    let parts = head.split(separator: " · ").map(String.init)
+                    #expect(parts.count == 3 && parts[1] == "2026-10-19 to 2026-11-01 (14 days)")
+                    #expect(parts.last == name || parts.last?.hasSuffix("…") == true)
+                }
+            }
+        }
+    }
+
     @Test(
         "what people type is text in each language: no place, no form, no markup, no turn of direction",
         arguments: [Language.english, .german, .arabic])

@@ -359,7 +359,8 @@ extension GatewayClock.Memory {
     /// A store's.
     static func of(_ store: ReadingStore?, logger: Logger) -> Self {
         Self(
-            newestContact: { try? await store?.newestContact() },
+            // For somebody who has given up the store reads nothing, which would speak for any clock.
+            newestContact: { await shieldedFromCancellation { try? await store?.newestContact() } },
             setAside: { instant in
                 guard let count = try? await store?.setContactsAside(after: instant) else { return 0 }
                 logger.warning(

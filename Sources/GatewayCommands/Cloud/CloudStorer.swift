@@ -179,8 +179,9 @@ extension Gateway {
 
 extension Problem {
     /// Whether the same fetch may succeed later although nobody has done anything: of a cloud's errors `no_connection`,
-    /// `untrusted_server`, `timeout`, `connection_lost`, `server_error` and `rate_limit_exceeded`.
-    fileprivate var mayPass: Bool { status == .tryAgain || status == .unavailable }
+    /// `untrusted_server`, `timeout`, `connection_lost`, `server_error` and `rate_limit_exceeded`. So it may if this machine's clock
+    /// became untrusted meanwhile.
+    var mayPass: Bool { status == .tryAgain || status == .unavailable || code == "clock_not_trusted" }
 }
 
 /// Shows nobody anything.

@@ -36,6 +36,14 @@ public struct CaptureReplay: Sendable {
         central = try ReplayCentral(sources: paths.map(Self.source), handleMap: handles, address: address)
     }
 
+    private init(_ central: ReplayCentral) { self.central = central }
+
+    /// The same replay with another address. The files aren't opened again: whoever opened them may read more files than whoever
+    /// owns the store.
+    ///
+    /// - Parameter address: the address of peers whose address a capture does not show, or shows as a private one alone.
+    package func with(address: DeviceAddress) -> CaptureReplay { CaptureReplay(central.with(address: address)) }
+
     /// Refuses reports of devices where what is read is stored, and so delivered: their values are made up.
     ///
     /// - Parameter paths: the files that are to be replayed into a store.

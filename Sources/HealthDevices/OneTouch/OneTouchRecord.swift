@@ -5,9 +5,13 @@ import HealthReadings
 ///
 /// The time is the meter's local time. Layout: xDrip, Tidepool. What the last four octets say is not public; they change
 /// nothing.
+///
+/// A meter that shows HI or LO has no status for it: it sends a number beyond 20 … 600 mg/dL (Tidepool's uploader).
 public enum OneTouchRecord {
     /// Octets of the record, behind the 06 that says that it comes.
     package static let length = 11
+    /// What the meter shows as a number, in mg/dL; LO below, HI above.
+    private static let numbers: ClosedRange<Int64> = 20...600
 
     /// Decodes a frame of `FrameFormat.oneTouchRecord`.
     public static func decode(_ payload: [UInt8]) -> DecodedFrame {
@@ -33,20 +37,23 @@ public enum OneTouchRecord {
         let value = Int64(octets[4]) | Int64(octets[5]) << 8
         let concentration = Quantity(ExactDecimal(significand: value), .milligramsPerDecilitre)
         let isControl = octets[6] != 0
-        var exclusion: Exclusion?
+        var (status, exclusion): (ReadingStatus, Exclusion?) = ([], nil)
         if value == 0 {
             exclusion = .noValue
         } else if isControl {
             exclusion = .controlSolution
         } else if !Plausibility.isPlausible(glucose: concentration) {
             exclusion = .implausible
+        } else if !numbers.contains(value) {
+            (status, exclusion) = (value < numbers.lowerBound ? .resultTooLow : .resultTooHigh, .notANumber)
         }
         return Record(
             value: .glucose(
                 GlucoseValue(
                     concentration: value == 0 ? nil : concentration,
                     sampleType: isControl ? .controlSolution : nil, sampleLocation: nil)),
-            sequence: number, baseTime: OneTouch.wallTime(OneTouch.word(octets[0..<4])), exclusion: exclusion)
+            sequence: number, baseTime: OneTouch.wallTime(OneTouch.word(octets[0..<4])), status: status,
+            exclusion: exclusion)
     }
 
     /// Whether something was measured.

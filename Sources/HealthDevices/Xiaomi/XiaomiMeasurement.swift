@@ -10,7 +10,8 @@ import HealthReadings
 /// | impedance in Ω | 9, 10 | – |
 /// | weight in 1/200 kg, or 1/100 lb or jin | 11, 12 | 1, 2 |
 ///
-/// Numbers have the low octet first. The flags' other bits are not known, and accepted.
+/// Numbers have the low octet first. Bit 2 of 181B's octet 0 says that a thing was weighed, not a person (Theengs' decoder). The
+/// flags' other bits are not known, and accepted.
 public struct XiaomiMeasurement: Sendable, Hashable {
     /// What the scale shows its weights in.
     public enum Unit: Sendable, Hashable, CaseIterable {
@@ -28,6 +29,8 @@ public struct XiaomiMeasurement: Sendable, Hashable {
     public var isStable: Bool
     /// Whether the person has left the scale.
     public var isRemoved: Bool
+    /// Whether the scale was weighing a thing: small ones have a mode of their own.
+    public var isOfThing: Bool
     /// In ohms; `nil` where none was measured.
     public var impedance: UInt16?
     /// Year, month, day, hour, minute and second of the scale's clock, as sent.
@@ -38,10 +41,10 @@ public struct XiaomiMeasurement: Sendable, Hashable {
     /// Makes a measurement.
     init(
         _ format: FrameFormat, unit: Unit = .kilograms, isStable: Bool = true, isRemoved: Bool = false,
-        impedance: UInt16? = nil, time: WallTime, rawWeight: UInt16
+        isOfThing: Bool = false, impedance: UInt16? = nil, time: WallTime, rawWeight: UInt16
     ) {
         self.format = format
-        (self.unit, self.isStable, self.isRemoved) = (unit, isStable, isRemoved)
+        (self.unit, self.isStable, self.isRemoved, self.isOfThing) = (unit, isStable, isRemoved, isOfThing)
         self.impedance = impedance
         let shown = DateTime(time)
         moment = [shown.year] + [shown.month, shown.day, shown.hour, shown.minute, shown.second].map(UInt16.init)
@@ -93,6 +96,7 @@ public struct XiaomiMeasurement: Sendable, Hashable {
         }
         unit = isInPounds ? .pounds : isInJin ? .jin : .kilograms
         (isStable, isRemoved) = (flags & 0x20 != 0, flags & 0x80 != 0)
+        isOfThing = format == .xiaomiComposition && octets[0] & 0x04 != 0
     }
 
     /// 10 or 13 octets.
@@ -109,10 +113,9 @@ public struct XiaomiMeasurement: Sendable, Hashable {
                 }
             return [state | unit] + octets(rawWeight) + shown
         }
-        return [
-            unit == .pounds ? 0x03 : 0x02, state | 0x04 | (impedance == nil ? 0 : 0x02) | (unit == .jin ? 0x40 : 0),
-        ]
-            + shown + octets(impedance ?? 0) + octets(rawWeight)
+        let shownAs: UInt8 = (unit == .pounds ? 0x03 : 0x02) | (isOfThing ? 0x04 : 0)
+        let flags: UInt8 = state | 0x04 | (impedance == nil ? 0 : 0x02) | (unit == .jin ? 0x40 : 0)
+        return [shownAs, flags] + shown + octets(impedance ?? 0) + octets(rawWeight)
     }
 
     // MARK: The record
@@ -127,7 +130,7 @@ public struct XiaomiMeasurement: Sendable, Hashable {
         }
     }
 
-    /// The record this is. A weight in jin is the same number of half kilograms.
+    /// The record this is. A weight in jin is the same number of half kilograms. A thing's weight is no person's.
     ///
     /// A scale whose clock shows no time is believed to measure now, but for what it still shows when the person has left:
     /// nobody knows when that was.
@@ -139,7 +142,8 @@ public struct XiaomiMeasurement: Sendable, Hashable {
         }
         return Record(
             value: .vital(VitalValue(kind: .weight, value.quantities + [impedance].compactMap(\.self))),
-            baseTime: time, occurrence: time == nil && isRemoved ? 0 : nil, exclusion: weight.exclusion)
+            baseTime: time, occurrence: time == nil && isRemoved ? 0 : nil,
+            exclusion: isOfThing ? .errorRecord : weight.exclusion)
     }
 }
 

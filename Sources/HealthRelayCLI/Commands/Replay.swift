@@ -58,11 +58,11 @@ struct Replay: AsyncParsableCommand {
             } else if dryRun {
                 try await pass(replay, settings)
             } else {
-                try await store(settings) { [files, timeZone] gateway in
+                try await store(settings) { [timeZone] gateway in
                     if let timeZone { try await Self.requireZone(timeZone, of: gateway) }
                     guard let peer else { return replay }
                     let known = try await gateway.known(peer)
-                    return try known == peer ? replay : CaptureReplay(files, handles: handleMap, address: known)
+                    return known == peer ? replay : replay.with(address: known)
                 }
             }
         for warning in report.warnings { TerminalOutput.note("warning: \(warning)", asJSON: global.json) }

@@ -50,7 +50,7 @@ struct Run: AsyncParsableCommand {
                     server: try VitalServer(baseURL: address.baseURL), key: Secret(SandboxConfiguration.fixedKey))
             }
         }
-        let reading = ReloadSignals(global: global, logger: logger)
+        let reading = ReloadSignals(settings, logger: logger)
         services.append(reading)
         services.append(
             GatewayRunner(

@@ -5,8 +5,11 @@
 const keyName = "healthrelay-session-key";
 let key = null, csrf = null;
 try { key = localStorage.getItem(keyName); } catch { /* storage is off: the session ends with the page */ }
+// What was typed in the set-up and nobody has saved: this tab has it over a reload, for the session in which it was typed.
+const draftsName = "healthrelay-setup-drafts";
 function keepKey(text) {
   key = text;
+  try { sessionStorage.removeItem(draftsName); } catch { /* as above */ }
   try { text ? localStorage.setItem(keyName, text) : localStorage.removeItem(keyName); } catch { /* as above */ }
 }
 // The secret of a read-only link stays behind the #, so that the page can be reloaded and kept as a bookmark.

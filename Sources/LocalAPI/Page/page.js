@@ -370,6 +370,15 @@ async function listen() {
     await Promise.race([end, new Promise(resolve => setTimeout(resolve, 3000))]);
   }
 }
+// Nobody is signed in: nothing of anybody stays on the screen, nor who there is.
+function leave() {
+  source?.abort();
+  clear();
+  for (const each of ["content", "whose", "choice", "sign-out"]) $(each).hidden = true;
+  $("whose").textContent = "";
+  $("person").replaceChildren();
+  say(t("signed_out"));
+}
 // A read-only link has ended: nothing of the person stays on the screen.
 function ended() {
   source?.abort();
@@ -411,7 +420,7 @@ async function begin() {
   $("delivery").hidden = person !== null;
   mayChange = session.signed_in && session.scope !== "read";
   $("pair-open").hidden = session.scope === "read";
-  if (!session.signed_in) { source?.abort(); clear(); say(t("signed_out")); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
+  if (!session.signed_in) { leave(); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
   try {
     await choose(chosen);
   } catch (error) {
@@ -475,15 +484,14 @@ $("sign-in-form").addEventListener("submit", event => { event.preventDefault(); 
 addEventListener("hashchange", () => { const before = viewer; takeLink(); if (viewer !== before) location.reload(); else if (link) begin(); });
 // At once, for whoever has the screen next: the gateway may not answer.
 $("sign-out").addEventListener("click", async () => {
-  const mine = key;
-  source?.abort();
-  clear();
-  $("content").hidden = true;
+  const mine = key, over = new AbortController(), timer = setTimeout(() => over.abort(), shortAnswer);
+  leave();
   keepKey(null);
   key = mine;
   try {
-    await call("/api/v1/session", {method: "DELETE", signal: AbortSignal.timeout(shortAnswer)});
+    await call("/api/v1/session", {method: "DELETE", signal: over.signal});
   } catch { /* without its key the session opens nothing */ } finally {
+    clearTimeout(timer);
     key = null;
     begin();
   }

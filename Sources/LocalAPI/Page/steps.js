@@ -60,11 +60,14 @@ const isEntered = element => !["file", "submit"].includes(element.type) && curre
 const formOf = element => element.form.id.slice(0, -"-form".length);
 // What is added is of what is chosen beside it, which is kept with it.
 const isChosen = element => element.options && !comparable.includes(formOf(element)) && [...element.form.elements].some(each => each.id && isEntered(each));
-const entered = () => [...$("list").querySelectorAll("form[id] :is(input, select)")].filter(each => each.id && (isEntered(each) || isChosen(each)))
-  .map(each => ({id: each.id, form: formOf(each), isSecret: each.type === "password", before: formerly(each), value: currently(each),
-    text: each.type === "checkbox" ? t(each.checked ? "yes" : "no") : each.options ? each.selectedOptions[0]?.textContent : each.value || t("none")}));
+// A URL may hold a name, a password or a token, which the gateway does not show either.
+const isSecret = element => element.type === "password" || /url$/.test(element.id) && /[@?]/.test(element.value);
+const draftOf = each => ({id: each.id, form: formOf(each), isSecret: isSecret(each), before: formerly(each), value: currently(each),
+  text: each.type === "checkbox" ? t(each.checked ? "yes" : "no") : each.options ? each.selectedOptions[0]?.textContent : each.value || t("none")});
+// What stands in the fields, and what stands beside one in which nothing else was entered since.
+const entered = () => [...[...$("list").querySelectorAll("form[id] :is(input, select)")].filter(each => each.id && (isEntered(each) || isChosen(each))).map(draftOf),
+  ...[...$("list").querySelectorAll("p.note")].map(each => each.draft)].filter((each, at, all) => each && all.findIndex(other => other?.id === each.id) === at);
 // It outlives a reload of this tab, but for what is secret.
-const draftsName = "healthrelay-setup-drafts";
 function keepDrafts() {
   try { sessionStorage.setItem(draftsName, JSON.stringify(entered().filter(each => !each.isSecret))); } catch { /* storage is off: it ends with the page */ }
 }
@@ -73,8 +76,8 @@ function keptDrafts() {
 }
 for (const each of ["input", "change"]) $("list").addEventListener(each, keepDrafts);
 // Enters it again. Where the setting is another one by now, what was entered stands beside the field, to be entered again or not.
-function enterAgain({id, form, isSecret, value, text}, isOther) {
-  const element = $(id);
+function enterAgain(draft, isOther) {
+  const {id, form, isSecret, value, text} = draft, element = $(id);
   if (!element || element.disabled || element.options && ![...element.options].some(each => each.value === value)) return;
   const enter = () => { element[element.type === "checkbox" ? "checked" : "value"] = value; element.dispatchEvent(new Event("change")); };
   // What nobody sees cannot be compared, and what is added stands nowhere yet.
@@ -82,6 +85,7 @@ function enterAgain({id, form, isSecret, value, text}, isOther) {
   if (currently(element) === value) return;
   const note = make("p", {class: "note", id: id + "-entered"}, t("you_entered", {value: text}), " ",
     make("button", {type: "button", class: "quiet", on: ["click", () => { enter(); note.remove(); element.focus(); keepDrafts(); }]}, t("enter_again")));
+  note.draft = draft;
   element.closest("p, label").after(note);
 }
 // Draws the step anew with the settings as they are now.
@@ -420,13 +424,14 @@ async function showSteps(saved = null) {
   if (given && given !== spoken && !isLanguageKept()) await changeLanguage(given);
   const shut = step => { const [done] = step.stand(); return done; };
   const list = $("list"), isFirst = list.childElementCount === 0;
-  const first = isFirst ? steps.find(step => step !== restore && !shut(step))?.id : list.querySelector("details[open]")?.id;
+  // Browsers that do not close one step when another one is opened have several open.
+  const open = isFirst ? [steps.find(step => step !== restore && !shut(step))?.id] : [...list.querySelectorAll("details[open]")].map(each => each.id);
   const drafts = (isFirst ? keptDrafts() : entered()).filter(each => each.form !== saved);
   const files = $("restore-file")?.files, held = list.contains(document.activeElement) ? document.activeElement : null;
   list.replaceChildren(...steps.map(step => {
     const [done, text] = step.stand();
     const body = step.isBusy?.() ? [...$(step.id).children].slice(1) : step.body().filter(Boolean);
-    return make("li", {class: step === paper ? "printed" : ""}, make("details", {id: step.id, name: "step", open: step.id === first},
+    return make("li", {class: step === paper ? "printed" : ""}, make("details", {id: step.id, name: "step", open: open.includes(step.id)},
       make("summary", {}, step.title(), " ", make("span", {class: done ? "stand done" : "stand"}, done ? t("stand_done", {text}) : text)), ...body));
   }));
   for (const each of drafts) if ($(each.id)) enterAgain(each, formerly($(each.id)) !== each.before);

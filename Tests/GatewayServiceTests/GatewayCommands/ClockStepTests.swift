@@ -67,6 +67,23 @@ import Testing
         #expect(after.first?.deliveries.isEmpty == false)
     }
 
+    @Test("promise 10: a look at the clock for somebody who has given up trusts no clock that is behind what is stored")
+    func givenUp() async throws {
+        let bench = try await GatewayBench(machine: .unsynchronized)
+        _ = try await bench.gateway.store.beginContact(
+            with: DeviceDescription(address: DeviceAddress("C0:00:00:00:18:08")),
+            at: Instant.systemClock.advanced(bySeconds: Self.day), clock: nil, batteryPercent: nil)
+        let clock = bench.gateway.clock
+        let look = Task { () async -> ClockDoubt? in
+            while !Task.isCancelled { await Task.yield() }
+            return await clock.doubt()
+        }
+        look.cancel()
+        let (doubt, later) = (await look.value, await clock.doubt())
+        #expect(doubt != nil && doubt == later)
+        try await bench.stop()
+    }
+
     @Test("what was imported under a clock that is right is judged for good, whatever the clock does later")
     func imported() async throws {
         var machine = GatewayClock.Machine.unsynchronized

@@ -145,6 +145,12 @@ struct CloudAttemptTests {
         }
     }
 
+    @Test("a fetch during which this machine's clock becomes untrusted is tried again soon")
+    func clockInDoubtMeanwhile() {
+        #expect(Problem(ClockDoubt.jumped(3600).failure).mayPass)
+        #expect(!Problem("forbidden", .notPermitted, "").mayPass)
+    }
+
     @Test("a failure that somebody has to do something about waits for the interval")
     func notPassing() async throws {
         try await Self.with(app: "another") { gateway in

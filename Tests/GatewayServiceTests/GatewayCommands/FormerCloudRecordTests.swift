@@ -10,13 +10,18 @@ import Testing
 struct FormerCloudRecordTests {
     private static let start: Int64 = 1_795_176_000
 
-    /// Decodes as earlier versions did, which took a snapshot's time for UTC, ended a night too early, and didn't know who had
-    /// typed a pressure.
+    /// Decodes as earlier versions did, which took a snapshot's time for UTC, or the beginning of its day for a start with a
+    /// fraction, ended a night too early, and didn't know who had typed a pressure.
     private struct EarlierDecoder: FrameDecoding {
         func decode(_ frame: Frame, model: String?) -> DecodedFrame {
             guard case .imported(var sample) = Gateway.decoder.decode(frame, model: model) else { return .nothing }
             sample.isEntered = false
-            if sample.recordName?.hasPrefix("healthSnapshot/") == true {
+            if sample.recordName?.hasPrefix("healthSnapshot/s-2-/") == true {
+                let day = Instant(seconds: FormerCloudRecordTests.start - 43_200)
+                sample.time = ImportedTime(day, utcOffsetMinutes: 0, basis: .assumedZone, uncertaintyMinutes: 720)
+                sample.updatedAt = day.advanced(bySeconds: 120)
+                if sample.end != nil { sample.end = sample.updatedAt }
+            } else if sample.recordName?.hasPrefix("healthSnapshot/") == true {
                 sample.time = ImportedTime(sample.time.instant, utcOffsetMinutes: 0)
             }
             if sample.kind == .sleep { sample.end = sample.time.instant.advanced(bySeconds: 27_720) }
@@ -80,5 +85,51 @@ struct FormerCloudRecordTests {
         findings = try await store.verify()
         #expect(findings.isEmpty)
         try store.close()
+    }
+
+    /// What this version finds in a store that an earlier one filled.
+    private static func findings(
+        _ fill: (ReadingStore) async throws -> Void
+    ) async throws -> [VerificationFinding] {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "former-cloud-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        func open(_ decoder: any FrameDecoding) async throws -> ReadingStore {
+            try await ReadingStore.open(
+                directory: directory, decoder: decoder, clientUserID: "ann", timeZone: "Europe/Berlin",
+                now: { Instant(seconds: Self.start + 86_400) })
+        }
+        let earlier = try await open(EarlierDecoder())
+        try await fill(earlier)
+        try earlier.close()
+        let store = try await open(Gateway.decoder)
+        let findings = try await store.verify()
+        try store.close()
+        return findings
+    }
+
+    @Test("a snapshot is sound that was placed at the beginning of its day because its start has a fraction")
+    func placedAtItsDay() async throws {
+        let json =
+            #"{"summaryId":"s-2-78","calendarDate":"2026-11-20","startTimeInSeconds":\#(Self.start).0,"#
+            + #""offsetStartTimeInSeconds":7200,"durationInSeconds":120,"#
+            + #""summaries":[{"summaryType":"heart_rate","avgValue":64}]}"#
+        let findings = try await Self.findings { store in
+            let record = CloudRecord(.garmin, "healthSnapshot", Array(json.utf8), person: "ann")
+            _ = try await store.add(of: "garmin", person: "ann") { record.frames(receivedAt: $0) }
+            let times = try await store.query(ReadingQuery()).readings.map(\.time.instant?.seconds)
+            #expect(times == [Self.start - 43_200, Self.start - 43_200])
+        }
+        #expect(findings.isEmpty)
+    }
+
+    @Test("what another program's file says is compared as it is: it was never read otherwise")
+    func file() async throws {
+        let kilograms = Quantity(ExactDecimal(significand: 70), .kilograms)
+        let sample = ImportedSample(
+            person: "ann", provider: "apple_health_kit", isEntered: true,
+            value: .vital(VitalValue(kind: .weight, [.init(.weight, kilograms)])),
+            time: ImportedTime(Instant(seconds: Self.start), utcOffsetMinutes: 60))
+        let findings = try await Self.findings { store in _ = try await store.add([sample]) }
+        #expect(findings.map(\.problem) == [.differs])
     }
 }
