@@ -14,20 +14,20 @@ import HealthReadings
 /// ```
 ///
 /// The start is fixed at the first scan. If a later one proves it more than two minutes wrong, because the machine's clock was, the new
-/// start counts for the minutes that no scan has shown yet. A scan that is younger than a record of before, and shows another start,
-/// begins a new life. A life that was shorter than the age at the first scan after the reset can't be told from a clock that
-/// was put right: its readings then stay in one life with the new ones, and may share ids with them.
+/// start counts for the minutes that no scan has shown yet. A scan that shows another start begins a new life if it is younger than a
+/// record of before, or has other records of the minutes that the scans before it have shown.
 ///
-/// It is `Codable`: an object with `serial`, `sequence_epoch`, `newest_minute` and `starts`, whose times are in seconds and
-/// microseconds since 1970. Give scans in the order in which they were made.
+/// It is `Codable`: an object with `serial`, `sequence_epoch`, `starts`, whose times are in seconds and microseconds since 1970, and
+/// `trend` and `history`: the raw numbers of the newest records by their minutes. Give scans in the order in which they were made.
 public struct Libre1Life: Sendable, Hashable {
     /// The serial number, as printed on the sensor.
     public let serial: String
     /// How often the sensor was seen to have been reset: 0 in its first life. It is a part of the ids of the readings, as in a store.
     public private(set) var sequenceEpoch: Int
     private var life: SensorLife
-    /// The newest minute of which a scan has shown a record in this life.
-    private var newestMinute: Int?
+    /// The raw numbers of the newest records that scans have shown in this life, by their minutes: those that may be shown again.
+    private var trend: [Int: UInt64] = [:]
+    private var history: [Int: UInt64] = [:]
 
     /// A sensor of which nothing is known yet.
     ///
@@ -43,15 +43,35 @@ public struct Libre1Life: Sendable, Hashable {
     /// When this life began, a whole minute; `nil` while no scan has found the sensor measuring.
     public var start: Instant? { life.start }
 
+    /// The newest minute of which a scan has shown a record in this life.
+    private var newestMinute: Int? { [trend.keys.max(), history.keys.max()].compactMap(\.self).max() }
+
     /// Takes notice of what a scan shows.
     package mutating func note(_ scan: SensorScan, scannedAt: Instant) {
-        let former = newestMinute
-        if life.isRestarted(by: scan, scannedAt: scannedAt, newestMinute: { former }) {
+        let former = self
+        if life.isRestarted(
+            by: scan, scannedAt: scannedAt, newestMinute: { former.newestMinute }, isKnown: { former.isKnown($0) })
+        {
             self = Libre1Life(serial: serial, sequenceEpoch: sequenceEpoch + 1, SensorLife())
         }
         let known = newestMinute
         life.note(scan, scannedAt: scannedAt, newestMinute: { known })
-        newestMinute = ([known] + scan.records.map { $0.sensor.map { Int($0.minute) } }).compactMap(\.self).max()
+        for case let facts? in scan.records.map(\.sensor) {
+            switch facts.source {
+            case .trend: trend[Int(facts.minute)] = facts.raw
+            case .history: history[Int(facts.minute)] = facts.raw
+            }
+        }
+        // No later scan of this life shows what is older: the newest history record is up to 17 minutes old.
+        let newest = newestMinute ?? 0
+        trend = trend.filter { newest - $0.key <= LibreMemory.trendSlots }
+        history = history.filter { newest - $0.key <= 15 * (LibreMemory.historySlots - 1) + 17 }
+    }
+
+    /// Whether a scan has shown this record in this life; `nil` if none has shown one of its minute.
+    private func isKnown(_ record: Record) -> Bool? {
+        guard let facts = record.sensor else { return nil }
+        return (facts.source == .trend ? trend : history)[Int(facts.minute)].map { $0 == facts.raw }
     }
 
     /// When a record of a scan was made; unknown while no scan has found a start.
@@ -79,18 +99,19 @@ extension Libre1Life: Codable {
 
         var serial: String
         var sequenceEpoch: Int
-        var newestMinute: Int?
         var starts: [Start]
+        var trend: [Int: UInt64]
+        var history: [Int: UInt64]
 
         enum CodingKeys: String, CodingKey {
-            case serial, starts
+            case serial, starts, trend, history
             case sequenceEpoch = "sequence_epoch"
-            case newestMinute = "newest_minute"
         }
 
         /// Whether a life can be so: starts count one after the other, the first from the sensor's first minute on.
         var isPossible: Bool {
-            (0...0xFFFF).contains(sequenceEpoch) && (0...0xFFFF).contains(newestMinute ?? 0)
+            let minutes = Array(trend.keys) + history.keys
+            return (0...0xFFFF).contains(sequenceEpoch) && minutes.allSatisfy { (0...0xFFFF).contains($0) }
                 && starts.first?.fromMinute ?? 0 == 0 && starts.allSatisfy { (0...0x1_0000).contains($0.fromMinute) }
                 && zip(starts, starts.dropFirst()).allSatisfy { $0.fromMinute < $1.fromMinute }
         }
@@ -113,7 +134,7 @@ extension Libre1Life: Codable {
                 scannedAt: Instant(microseconds: start.scannedAt))
         }
         self.init(serial: form.serial, sequenceEpoch: form.sequenceEpoch, SensorLife(spans))
-        newestMinute = form.newestMinute
+        (trend, history) = (form.trend, form.history)
     }
 
     /// Writes it whole.
@@ -122,7 +143,7 @@ extension Libre1Life: Codable {
             Form.Start(
                 fromMinute: span.fromMinute, startedAt: span.time.start.seconds, scannedAt: span.scannedAt.microseconds)
         }
-        try Form(serial: serial, sequenceEpoch: sequenceEpoch, newestMinute: newestMinute, starts: starts)
+        try Form(serial: serial, sequenceEpoch: sequenceEpoch, starts: starts, trend: trend, history: history)
             .encode(to: encoder)
     }
 }

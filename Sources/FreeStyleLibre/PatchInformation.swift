@@ -16,7 +16,8 @@ public struct PatchInformation: Sendable, Hashable {
 
     /// The model.
     public var model: SensorModel {
-        guard octets.count != 24 else { return .libre3 }
+        // A Libre 3 sends 24, with filling octets (A5) and a zero before them, and a CRC after them.
+        guard octets.count < 24 else { return .libre3 }
         guard octets.count >= 6 else { return .unknown }
         let generation = octets[2] & 0x0F
         switch octets[0] {

@@ -60,6 +60,20 @@ public struct SensorFacts: Sendable, Hashable {
     }
 }
 
+extension SensorFacts {
+    /// The raw numbers in one, 48 bits as they stand in the memory: all of a record that the sensor itself has written.
+    package var raw: UInt64 {
+        var bits = UInt64(glucose & 0x3FFF)
+        bits |= UInt64(quality & 0x1FF) << 14
+        bits |= UInt64(flags & 0x3) << 23
+        bits |= UInt64(temperature >> 2 & 0xFFF) << 26
+        bits |= UInt64(adjustment.magnitude >> 2 & 0x1FF) << 38
+        if hasError { bits |= 1 << 25 }
+        if adjustment < 0 { bits |= 1 << 47 }
+        return bits
+    }
+}
+
 extension Record {
     /// Whether the value is a gateway's estimate of a sensor's raw value: this one's, or another's whose export it came with.
     public var isEstimate: Bool { sensor?.calibration == .factoryEstimate || imported?.isEstimate == true }

@@ -50,19 +50,37 @@ package struct SensorLife: Sendable, Hashable {
         return span
     }
 
-    /// Whether a scan that was made now shows that the sensor was started anew: it is younger than a record of it that is
-    /// known, and was started at another time.
+    /// Whether a scan that was made now shows that the sensor was started anew: it shows another start, and is younger than a
+    /// record that is known, or has not the records that are known of its minutes.
     ///
-    /// A life that was shorter than the age that the scan shows can't be told from a clock that was put right.
+    /// A sensor writes the record of a minute once. A clock that was put right also shows another start, but then the scan has
+    /// the known records. One record that is another proves nothing by itself, nor do minutes of which none is known: a new
+    /// life then has to have begun after the known minutes of the one before.
     ///
-    /// - Parameter newestMinute: the newest minute of which a record is known; asked only where it matters.
+    /// - Parameters:
+    ///   - newestMinute: the newest minute of which a record is known; asked only where it matters.
+    ///   - isKnown: whether a record is known with the raw numbers it has here: `false` if only others of its minute and ring
+    ///     are, `nil` if none is. Asked only where it matters.
     package func isRestarted(
-        by scan: SensorScan, scannedAt: Instant, newestMinute: () throws -> Int?
+        by scan: SensorScan, scannedAt: Instant, newestMinute: () throws -> Int?, isKnown: (Record) throws -> Bool?
     ) rethrows -> Bool {
-        guard scan.isRunning, let last = spans.last,
-            last.time.isDisproved(by: SensorTime(scannedAt: scannedAt, ageMinutes: scan.ageMinutes))
-        else { return false }
-        return try newestMinute().map { $0 > Int(scan.ageMinutes) } ?? false
+        guard scan.isRunning, let last = spans.last else { return false }
+        let shown = SensorTime(scannedAt: scannedAt, ageMinutes: scan.ageMinutes)
+        guard last.time.isDisproved(by: shown), let newest = try newestMinute() else { return false }
+        // No clock, however wrong, makes a sensor younger.
+        if newest > Int(scan.ageMinutes) { return true }
+        var (known, others, unknown) = (0, 0, 0)
+        for record in scan.records {
+            guard let facts = record.sensor, Int(facts.minute) <= newest else { continue }
+            switch try isKnown(record) {
+            case true?: known += 1
+            case false?: others += 1
+            case nil: unknown += 1
+            }
+        }
+        if others > known + 1 { return true }
+        let end = last.time.start.advanced(bySeconds: Int64(newest) * 60 - SensorTime.toleranceSeconds)
+        return known == 0 && others + unknown > 0 && shown.start >= end
     }
 
     /// When a record was made; unknown while no scan has found a start.

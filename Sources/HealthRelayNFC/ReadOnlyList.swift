@@ -10,7 +10,8 @@ enum ReadOnlyList {
         case (0x02, 0x20, 3): true  // read a single block
         case (0x02, 0x23, 4): true  // read multiple blocks
         case (0x02, 0x2B, 2): true  // system information
-        case (0x02, 0xA1, 3): frame[2] == 0x07  // patch information, of the manufacturer Texas Instruments
+        // Patch information, of the manufacturers Texas Instruments and Abbott.
+        case (0x02, 0xA1, 3): frame[2] == 0x07 || frame[2] == 0x7A
         default: false
         }
     }

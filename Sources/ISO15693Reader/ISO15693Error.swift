@@ -161,7 +161,7 @@ extension ISO15693Error: CustomStringConvertible {
         case .readSingleBlock(let number): "block \(number)"
         case .readMultipleBlocks(let first, let count): "\(count) blocks from \(first)"
         case .systemInformation: "the system information"
-        case .patchInformation: "the patch information, which tells a sensor's model"
+        case .patchInformation, .abbottPatchInformation: "the patch information, which tells a sensor's model"
         }
     }
 }

@@ -13,9 +13,11 @@ public enum ISO15693Request: Sendable, Hashable {
     case readMultipleBlocks(first: UInt8, count: UInt8)
     /// What the tag says of its memory (10.4.12): information flags, UID, and the fields these flags name.
     case systemInformation
-    /// The sensor's model and region: custom command A1 of manufacturer 07 (Texas Instruments). Six octets, of newer
-    /// sensors 24.
+    /// The sensor's model and region: custom command A1 of manufacturer 07 (Texas Instruments). Six octets.
     case patchInformation
+    /// The same of a sensor with a chip of Abbott's own: custom command A1 of manufacturer 7A. A tag answers only the number of
+    /// its own manufacturer, which its UID has behind E0.
+    case abbottPatchInformation
 
     /// The request's octets: flags, command, parameters; without its CRC.
     public var frame: [UInt8] {
@@ -25,6 +27,7 @@ public enum ISO15693Request: Sendable, Hashable {
         case .readMultipleBlocks(let first, let count): [0x02, 0x23, first, count == 0 ? 0 : count - 1]
         case .systemInformation: [0x02, 0x2B]
         case .patchInformation: [0x02, 0xA1, 0x07]
+        case .abbottPatchInformation: [0x02, 0xA1, 0x7A]
         }
     }
 }

@@ -61,10 +61,9 @@ final class PCSCCard {
         case .commands:
             switch request {
             case .inventory:
-                // The UID comes in the air's order, E0 last; some readers turn it round.
                 guard let uid = try data([0xFF, 0xCA, 0x00, 0x00, 0x00], request) else { return nil }
                 guard uid.count == 8 else { throw .malformedAnswer("expected a UID, found \(uid.count) octets") }
-                return [0, 0] + (uid[7] != 0xE0 && uid[0] == 0xE0 ? uid.reversed() : uid)
+                return [0, 0] + (Self.isTurnedRound(uid) ? uid.reversed() : uid)
             case .readSingleBlock(let number): return try block(number, request).map { [0] + $0 }
             case .readMultipleBlocks(let first, let count):
                 var octets: [UInt8] = [0]
@@ -73,9 +72,17 @@ final class PCSCCard {
                     octets += block
                 }
                 return octets
-            case .systemInformation, .patchInformation: throw .readerCannotAsk(request)
+            case .systemInformation, .patchInformation, .abbottPatchInformation: throw .readerCannotAsk(request)
             }
         }
+    }
+
+    /// Whether a reader gives a UID with its highest octet first: E0, and the maker behind it. In the air's order these come
+    /// last. A UID may also end with E0: of two, the one beside the maker of a sensor's chip (Texas Instruments, Abbott) counts.
+    private static func isTurnedRound(_ uid: [UInt8]) -> Bool {
+        let makers: [UInt8] = [0x07, 0x7A]
+        guard uid[0] == 0xE0, uid[7] == 0xE0 else { return uid[0] == 0xE0 }
+        return makers.contains(uid[1]) && !makers.contains(uid[6])
     }
 
     /// One block of eight octets, as sensors have them.

@@ -69,14 +69,18 @@ public struct Libre1Reader: Sendable {
 
     /// What the sensor tells of its model; nil where the reader cannot ask.
     private func askPatchInformation(of uid: SensorUID) async throws(LibreReadError) -> PatchInformation? {
+        let isAbbotts = uid.maker == SensorUID.abbott
         let octets: [UInt8]
         do {
-            octets = try await ask(.patchInformation)
+            octets = try await ask(isAbbotts ? .abbottPatchInformation : .patchInformation)
+        } catch .exchange(let error, _) where isAbbotts && error.isOfTheRequest {
+            // The first Libre has a chip of Texas Instruments: this is a newer sensor, whatever its name.
+            octets = []
         } catch .exchange(.readerCannotAsk, _) {
             return nil
         } catch .exchange(.tag, _) {
             throw .notASensor(uid)
-        } catch .exchange(.tagSilent, _) where !uid.isOfASensorsMaker {
+        } catch .exchange(.tagSilent, _) where uid.maker != SensorUID.texasInstruments {
             throw .notASensor(uid)
         } catch {
             throw error
@@ -156,11 +160,11 @@ extension ISO15693Error {
 }
 
 extension SensorUID {
-    /// Whether the maker of the tag's chip is one whose chips sensors have: Texas Instruments (07) or Abbott (7A).
-    fileprivate var isOfASensorsMaker: Bool {
-        let maker = bits >> 48 & 0xFF
-        return maker == 0x07 || maker == 0x7A
-    }
+    fileprivate static let texasInstruments: UInt8 = 0x07
+    fileprivate static let abbott: UInt8 = 0x7A
+
+    /// The maker of the tag's chip (ISO/IEC 7816-6).
+    fileprivate var maker: UInt8 { UInt8(truncatingIfNeeded: bits >> 48) }
 }
 
 extension LibreMemory {

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// When a sensor started, as the store keeps it: one life for each of its sequence epochs.
 struct SensorStarts {
@@ -46,8 +47,13 @@ struct SensorStarts {
     }
 
     /// Whether a scan that was made now shows that the sensor was started anew.
-    func isRestarted(by scan: SensorScan, scannedAt: Instant) throws -> Bool {
-        try life.isRestarted(by: scan, scannedAt: scannedAt) { try newestMinute() }
+    ///
+    /// - Parameter isKnown: as `SensorLife` asks it.
+    func isRestarted(
+        by scan: SensorScan, scannedAt: Instant, isKnown: (Record) throws -> Bool?
+    ) throws -> Bool {
+        try life.isRestarted(
+            by: scan, scannedAt: scannedAt, newestMinute: { try newestMinute() }, isKnown: isKnown)
     }
 
     /// The newest minute of which a record is stored, or was.
@@ -76,6 +82,56 @@ struct SensorStarts {
     }
 }
 
+/// The records of a sensor's life that are stored, or were.
+private struct StoredRecords {
+    let db: Database
+    let device: Int64
+    let serial: String
+    let epoch: Int
+    let rows: RowReader
+    let pruned: PrunedReadings?
+
+    /// Whether a record is known with the raw numbers it has here; `nil` if none of its minute and ring is.
+    func isKnown(_ record: Record) throws -> Bool? {
+        guard let facts = record.sensor else { return nil }
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT \(ReadingRow.columns) FROM sensor_record AS s JOIN reading AS r ON r.key = s.reading
+            WHERE s.device = ? AND s.minute = ? AND s.source = ? AND r.sequence_epoch = ?
+            """)
+        select.bind(1, device)
+        select.bind(2, Int64(facts.minute))
+        select.bind(3, Int64(facts.source.rawValue))
+        select.bind(4, Int64(epoch))
+        defer { select.reset() }
+        var stored = 0
+        while try select.next() {
+            // How it was calibrated is no matter: a scan with a damaged footer has the same records, without values.
+            if try rows.record(select).1.sensor?.raw == facts.raw { return true }
+            stored += 1
+        }
+        var isOther = stored > 0
+        var clash = 0
+        while true {
+            let id = ReadingIdentity.sensor(
+                serial: serial, epoch: epoch, minute: facts.minute, source: facts.source, clash: clash
+            ).id(device: nil, kind: record.value.kind)
+            let match: PrunedReadings.Match = try pruned?.find(id, record) ?? .none
+            switch match {
+            case .same: return true
+            // Of what was pruned the numbers can't be told from the value: without one, nothing says that it is another.
+            case .other where facts.calibration == .none && !facts.hasError: return true
+            case .other: isOther = true
+            // Those that are stored and those that were pruned are counted in one.
+            case .none where stored > 0: stored -= 1
+            case .none: return isOther ? false : nil
+            }
+            clash += 1
+        }
+    }
+}
+
 /// A sensor that was scanned before.
 package struct KnownSensor: Sendable, Hashable {
     /// When it started, as far as is known.
@@ -92,8 +148,9 @@ extension ReadingStore {
         }
     }
 
-    /// Whether a scan that was made now shows that the contact's sensor was started anew since the last one: it is younger than
-    /// a record that is stored, and was started at another time. Begin another sequence epoch then, before the scan is stored.
+    /// Whether a scan that was made now shows that the contact's sensor was started anew since the last one: it shows another
+    /// start, and is younger than a record that is stored, or has other records of minutes that are stored. Begin another sequence
+    /// epoch then, before the scan is stored.
     ///
     /// - Parameters:
     ///   - scan: what the scan says.
@@ -101,13 +158,17 @@ extension ReadingStore {
     ///   - scannedAt: when the scan was made.
     /// - Throws: ``StoreError``.
     public func isRestarted(_ scan: SensorScan, in contact: Contact, scannedAt: Instant) async throws -> Bool {
-        try await read { db in
+        try await read { [self] db in
             guard
                 let device = try Int64.fetchOne(
                     db, sql: "SELECT device FROM contact WHERE key = ?", arguments: [contact.id])
             else { throw StoreError.unknown("contact \(contact.id)") }
-            return try SensorStarts(db, device: device, epoch: contact.sequenceEpoch)
-                .isRestarted(by: scan, scannedAt: scannedAt)
+            let epoch = contact.sequenceEpoch
+            let records = StoredRecords(
+                db: db, device: device, serial: contact.device.serial ?? "", epoch: epoch, rows: RowReader(db, sealing),
+                pruned: try PrunedReadings(db, key: pruneKey.withLock(\.self)))
+            return try SensorStarts(db, device: device, epoch: epoch)
+                .isRestarted(by: scan, scannedAt: scannedAt) { try records.isKnown($0) }
         }
     }
 }

@@ -56,6 +56,7 @@ struct IdentityTests {
             ("2B0A3A080000", .libre2Plus, "FreeStyle Libre 2 Plus"), ("2C0A3A020000", .libre2Plus, "2 Plus"),
             ("0000000000000000000000000000000000000000DF0000AA", .libre3, "FreeStyle Libre 3"),
             ("DF00000101020000000000000000000000000000DF0000AA", .libre3, "FreeStyle Libre 3"),
+            ("A500040100000000000000000000000000000000000000AA1234", .libre3, "FreeStyle Libre 3"),
             ("AB0000010102", .unknown, "AB0000010102"), ("DF00", .unknown, "DF00"), ("", .unknown, "none"),
         ])
     func models(_ octets: String, _ model: SensorModel, _ named: String) {

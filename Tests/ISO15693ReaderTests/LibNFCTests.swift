@@ -173,6 +173,11 @@ import Testing
                 #expect(try talk.ask(.exchange(frame: frame, milliseconds: 100)) == .failed(.refused))
             }
         }
+        // A sensor's maker is Texas Instruments or Abbott.
+        for maker in UInt8.min...UInt8.max where maker != 0x07 && maker != 0x7A {
+            let reply = try talk.ask(.exchange(frame: [0x02, 0xA1, maker], milliseconds: 100))
+            #expect(reply == .failed(.refused), "\(maker)")
+        }
         #expect(emulated.frames.isEmpty)
         for frame in permitted {
             guard case .answer = try talk.ask(.exchange(frame: frame, milliseconds: 1000)) else {
@@ -181,6 +186,11 @@ import Testing
             }
         }
         #expect(emulated.frames == permitted)
+        emulated.change { $0.tag?.uid[1] = 0x7A }
+        guard case .answer = try talk.ask(.exchange(frame: [0x02, 0xA1, 0x7A], milliseconds: 1000)) else {
+            Issue.record("the patch information of Abbott's chips is not asked for")
+            return
+        }
     }
 
     @Test("a cancelled task asks nothing")

@@ -69,13 +69,15 @@ struct PCSCTests {
 
     @Test(
         "where a reader has no transparent session its own commands read the memory, and it says what it cannot ask",
-        arguments: [false, true])
-    func commands(isTurnedRound: Bool) async throws {
+        arguments: [false, true], [0x5E, 0xE0] as [UInt8])
+    func commands(isTurnedRound: Bool, lastOctet: UInt8) async throws {
         let card = try await present {
             ($0.forwardsFrames, $0.turnsUIDRound) = (false, isTurnedRound)
+            $0.tag.uid[7] = lastOctet
         }
         let reader = PCSCTransport()
-        #expect(try await reader.uid() == EmulatedTag.counting.uid)
+        let uid = try await reader.uid()
+        #expect(uid == Array(EmulatedTag.counting.uid.dropLast()) + [lastOctet])
         #expect(await error(reader, .patchInformation) == .readerCannotAsk(.patchInformation))
         #expect(await error(reader, .systemInformation) == .readerCannotAsk(.systemInformation))
         #expect(try await reader.memory() == EmulatedTag.counting.memory)

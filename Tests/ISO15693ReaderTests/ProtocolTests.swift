@@ -18,6 +18,7 @@ import Testing
                 0x26, 0x01, 0x00, 0xF6, 0x0A,
             ])
         #expect(ISO15693Request.readMultipleBlocks(first: 5, count: 0).frame == [0x02, 0x23, 5, 0])
+        #expect(ISO15693Request.abbottPatchInformation.frame == [0x02, 0xA1, 0x7A])
     }
 
     @Test("an answer gives its data; one with a bit turned is never taken for one")

@@ -51,6 +51,10 @@ import Testing
             Fault(code: "port_gone") { $0.vanishesAt = 6 },
             Fault(code: "nfc_helper_died") { $0.status = 0x80 },
             Fault(code: "foreign_sensor") { $0.tag?.patchInformation[0] = 0x9D },
+            Fault(code: "foreign_sensor") {
+                $0.tag?.uid[1] = 0x7A
+                $0.tag?.patchInformation = [0xA5, 0x00] + [UInt8](repeating: 0x11, count: 26)
+            },
         ]
     }
 }

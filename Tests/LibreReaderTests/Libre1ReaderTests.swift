@@ -41,6 +41,29 @@ struct Libre1ReaderTests {
         #expect(tag.requests == [.inventory, .patchInformation])
     }
 
+    @Test("a newer sensor, with a chip of Abbott's own, is refused whatever it answers, and named if it tells its name")
+    func abbottsChip() async {
+        var sensor = Self.sensor
+        sensor.uid = 0xE07A_0000_1234_5678
+        // Filling octets, a zero, 24 octets and a CRC.
+        sensor.patchInformation = [0xA5, 0x00] + [UInt8](repeating: 0x11, count: 24) + [0x12, 0x34]
+        var tag = EmulatedTag(sensor)
+        var error = await failure(tag)
+        #expect(error?.code == "foreign_sensor" && error?.description.contains("FreeStyle Libre 3") == true)
+        #expect(tag.requests == [.inventory, .abbottPatchInformation])
+        sensor.patchInformation = [0x7F, 0x0E, 0x31, 0x01, 0x00, 0x00]
+        error = await failure(EmulatedTag(sensor))
+        #expect(error?.description.contains("FreeStyle Libre 2 Plus") == true)
+        for fault in [ISO15693Error.tag(code: 0xA5), .tagSilent, .badCRC, .readerCannotAsk(.abbottPatchInformation)] {
+            tag = EmulatedTag(sensor) { $0.refusals = [.abbottPatchInformation: fault] }
+            error = await failure(tag)
+            #expect(error?.code == "foreign_sensor" && error?.mayPass == false, "\(fault)")
+        }
+        // Without the sensor nothing is known of it.
+        error = await failure(EmulatedTag(sensor) { for later in 2...9 { $0.faults[later] = .noTag } })
+        #expect(error == .exchange(.tagLeft, block: nil))
+    }
+
     @Test("a tag that is no sensor is named as such")
     func notASensor() async {
         let uid = try? SensorUID(onAir: Self.sensor.uidOnAir)

@@ -62,7 +62,11 @@ extension EmulatedTag.State {
     ) -> Result<[UInt8], ISO15693Error> {
         switch request {
         case .inventory: return .success([0] + sensor.uidOnAir)
-        case .patchInformation: return .success(sensor.patchInformation)
+        case .patchInformation, .abbottPatchInformation:
+            // A tag answers its own maker's number only.
+            let isAbbotts = request == .abbottPatchInformation
+            guard isAbbotts == (sensor.uid >> 48 & 0xFF == 0x7A) else { return .failure(.tagSilent) }
+            return .success(sensor.patchInformation)
         case .systemInformation: return .success([0x0F] + sensor.uidOnAir + [0, 0, 42, 7, 0])
         case .readSingleBlock(let block): return blocks(Int(block), 1, sensor)
         case .readMultipleBlocks(let first, let count):

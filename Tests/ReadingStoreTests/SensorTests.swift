@@ -1,6 +1,7 @@
 import EncodedSensor
 import FreeStyleLibre
 import HealthReadings
+import TestSupport
 import Testing
 
 @testable import ReadingStore
@@ -209,31 +210,134 @@ struct SensorTests {
         #expect(sensor?.start == start.advanced(bySeconds: -30 - 595 * 60))
     }
 
+    /// Stores a scan as the gateway does.
+    private static func store(
+        _ sensor: EncodedSensor, at now: Instant, in store: ReadingStore
+    ) async throws -> (epoch: Int, outcomes: [FrameOutcome]) {
+        let scan = try LibreScan(payload: sensor.payload)
+        var contact = try await store.beginContact(
+            with: LibreScan.device(serial: scan.serial), at: now, clock: nil, batteryPercent: nil)
+        if let shown = scan.sensorScan, try await store.isRestarted(shown, in: contact, scannedAt: now) {
+            contact = try await store.beginSequenceEpoch(in: contact)
+        }
+        let frame = Frame(format: .libre1Scan, payload: scan.payload, receivedAt: now, ordinal: 0)
+        let outcomes = try await store.append([frame], of: contact)
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: outcomes.count))
+        return (contact.sequenceEpoch, outcomes)
+    }
+
+    private static func open(now: Instant) async throws -> ReadingStore {
+        try await ReadingStore.open(
+            directory: Harness.newDirectory(), decoder: LibreDecoder(), clientUserID: "white_bear",
+            timeZone: "Europe/Berlin", encryption: .on(), now: { now })
+    }
+
+    @Test("whenever a sensor is reset, each record of each of its lives is one reading, at its own time")
+    func anyResets() async throws {
+        for _ in 0..<trials(15) {
+            let seed = UInt64.random(in: .min ... .max)
+            var generator = SeededGenerator(seed: seed)
+            let lives = SensorLives(using: &generator)
+            let store = try await Self.open(now: Instant(seconds: 1_796_000_000))
+            var life: Libre1Life?
+            for scan in lives.scans {
+                life = Libre1Read(try LibreScan(payload: scan.sensor.payload), at: scan.at, life: life).life
+                let stored = try await Self.store(scan.sensor, at: scan.at, in: store)
+                #expect(stored.epoch == life?.sequenceEpoch, "seed \(seed)")
+                // What is known is known, and nothing is taken for it.
+                #expect(!stored.outcomes.contains { $0.name == "clash" }, "seed \(seed)")
+            }
+            let readings = try await store.query(ReadingQuery(limit: 10_000)).readings
+            let places = readings.compactMap { $0.record.sensor.map(lives.place(of:)) }
+            #expect(readings.count == lives.shown.count && Set(places) == lives.shown, "seed \(seed)")
+            for (reading, place) in zip(readings, places) {
+                let time = try #require(reading.time.instant)
+                let distance = abs(time.microseconds - lives.instant(of: place).microseconds)
+                #expect(distance <= 60_000_000, "seed \(seed): \(place)")
+            }
+            let findings = try await store.verify()
+            #expect(findings.isEmpty, "seed \(seed)")
+            try store.close()
+        }
+    }
+
+    @Test("a short life that was delivered and pruned is told from the next one, and from a clock that was put right")
+    func prunedLife() async throws {
+        let first = Build.instant("2026-11-21T06:00:30Z")
+        for isReset in [false, true] {
+            let store = try await Self.open(now: Build.instant("2026-11-22T12:00:00Z"))
+            var sensor = EncodedSensor(age: 300)
+            let known = try await Self.store(sensor, at: first, in: store)
+            try await PruneTests.deliver(store)
+            let pruning = try await store.prune(olderThan: .zero)
+            #expect(pruning.readings > 25)
+            sensor.age = 400
+            if isReset {
+                sensor.rule = { source, minute in
+                    var record = EncodedSensor.wave(source, minute)
+                    record?.glucose += 1
+                    return record
+                }
+            }
+            let now = first.advanced(bySeconds: 1000 * 60)
+            let stored = try await Self.store(sensor, at: now, in: store)
+            #expect(known.epoch == 0 && stored.epoch == (isReset ? 1 : 0))
+            #expect(stored.outcomes.count { $0.name == "new" } == (isReset ? 42 : 23))
+            #expect(!stored.outcomes.contains { $0.name == "clash" })
+            let start = Build.instant("2026-11-21T16:00:00Z")
+            for case .new(let reading) in stored.outcomes {
+                let minute = Int64(try #require(reading.record.sensor).minute)
+                guard minute > 300 || isReset else { continue }
+                #expect(reading.time.instant == start.advanced(bySeconds: 60 * minute), "\(minute)")
+            }
+            try store.close()
+        }
+    }
+
+    @Test(
+        "records that were pruned are known again without their values, and where others of their minutes are stored",
+        arguments: [false, true])
+    func prunedAndOthers(hasOthers: Bool) async throws {
+        let first = Build.instant("2026-11-21T06:00:30Z")
+        let store = try await Self.open(now: Build.instant("2026-11-22T12:00:00Z"))
+        var sensor = EncodedSensor(age: 300)
+        if hasOthers {
+            var early = sensor
+            early.rule = { source, minute in
+                var record = EncodedSensor.wave(source, minute)
+                record?.hasError = true
+                return record
+            }
+            _ = try await Self.store(early, at: first, in: store)
+        }
+        _ = try await Self.store(sensor, at: first.advanced(bySeconds: 10), in: store)
+        try await PruneTests.deliver(store)
+        let pruning = try await store.prune(olderThan: .zero)
+        #expect(pruning.readings > 25)
+        // The clock was most of a day behind.
+        sensor.age = 310
+        if !hasOthers { sensor.damaged = [.footer] }
+        let stored = try await Self.store(sensor, at: first.advanced(bySeconds: 1000 * 60), in: store)
+        #expect(stored.epoch == 0)
+        try store.close()
+    }
+
     @Test("scans that are read without a store make the readings that a store has, across a wrong clock and a reset")
     func withoutStore() async throws {
-        let store = try await ReadingStore.open(
-            directory: Harness.newDirectory(), decoder: LibreDecoder(), clientUserID: "white_bear",
-            timeZone: "Europe/Berlin", encryption: .on(), now: { Build.instant("2026-11-22T12:00:00Z") })
+        let store = try await Self.open(now: Build.instant("2026-11-22T12:00:00Z"))
         var (life, made): (Libre1Life?, [ReadingID: Instant?]) = (nil, [:])
         // The clock was seven minutes fast at the first scan. After the third the sensor was reset.
         for (age, time) in [
             (600, "2026-11-21T10:07:30Z"), (700, "2026-11-21T11:40:30Z"), (704, "2026-11-21T11:44:10Z"),
             (90, "2026-11-21T14:00:30Z"), (97, "2026-11-21T14:07:59Z"),
         ] as [(UInt16, String)] {
-            let (scan, now) = (try LibreScan(payload: EncodedSensor(age: age).payload), Build.instant(time))
-            let read = Libre1Read(scan, at: now, life: life)
+            let (sensor, now) = (EncodedSensor(age: age), Build.instant(time))
+            let read = Libre1Read(try LibreScan(payload: sensor.payload), at: now, life: life)
             life = read.life
             // What is known keeps its time.
             for reading in read.readings where made[reading.id] == nil { made[reading.id] = reading.time.instant }
-            var contact = try await store.beginContact(
-                with: LibreScan.device(serial: scan.serial), at: now, clock: nil, batteryPercent: nil)
-            if let shown = scan.sensorScan, try await store.isRestarted(shown, in: contact, scannedAt: now) {
-                contact = try await store.beginSequenceEpoch(in: contact)
-            }
-            #expect(contact.sequenceEpoch == read.life.sequenceEpoch, "\(time)")
-            let frame = Frame(format: .libre1Scan, payload: scan.payload, receivedAt: now, ordinal: 0)
-            let outcomes = try await store.append([frame], of: contact)
-            try await store.endContact(contact, ContactSummary(isComplete: true, received: outcomes.count))
+            let stored = try await Self.store(sensor, at: now, in: store)
+            #expect(stored.epoch == read.life.sequenceEpoch, "\(time)")
         }
         #expect(life?.sequenceEpoch == 1)
         let stored = try await store.query(ReadingQuery(limit: 10_000)).readings
