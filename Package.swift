@@ -491,9 +491,10 @@ let package = Package(
             "FleetCollector",
             [
                 "AMQPLink", "DeliveryFixture", "FleetAuthority", "FleetDelivery", "FleetDocuments", "FleetStore",
-                "GatewaySettings", "HealthReadings", "HealthRelayCollector", "LogLines", "ReadingDelivery",
-                "ReadingStore", "ScriptedServer", "TestFleetEngine", "TestPostgreSQL", "TestRabbitMQ", "TestSupport",
-                "WebDestinations", database, httpClient, logging, nioCore, nioHTTP1, tls,
+                "GatewaySettings", "GuardedServer", "HealthReadings", "HealthRelayCollector", "LogLines",
+                "ReadingDelivery", "ReadingStore", "ScriptedServer", "TestFleetEngine", "TestPostgreSQL",
+                "TestRabbitMQ", "TestSupport", "WebDestinations", database, httpClient, logging, nioCore, nioHTTP1,
+                tls,
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "X509", package: "swift-certificates"), crypto,
             ]),

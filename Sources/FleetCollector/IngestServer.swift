@@ -49,10 +49,12 @@ package struct IngestServer: Sendable {
         tokens = GatewayTokens(store: desk.store)
     }
 
-    /// What the ingest allows a connection: thousands of gateways may come at once after an outage.
+    /// What the ingest allows a connection: thousands of gateways may come at once after an outage, and those of a clinic come
+    /// from one network, or from the one address of its router.
     package static var limits: ServerLimits {
         var limits = ServerLimits()
         limits.connections = 4096
+        limits.connectionsOfOne = limits.connections
         limits.bodyOctets = mostOctets
         limits.requestOctets = 2 * mostOctets
         return limits
@@ -76,12 +78,7 @@ package struct IngestServer: Sendable {
         router.add(middleware: RefusalMiddleware<ChannelContext>())
         router.post("v1/readings") { request, context in
             let gateway = try await gateway(request, context)
-            let octets = try await Self.body(of: request)
-            guard room.enter(octets.count, of: gateway.description) else {
-                throw Self.unavailable("store_busy", "too many batches wait for the store; nothing of this was stored")
-            }
-            defer { room.leave(octets.count, of: gateway.description) }
-            let receipt = try await answering { () async throws(DocumentFailure) in
+            let receipt = try await taking(request, of: gateway) { octets async throws(DocumentFailure) in
                 try await desk.keep(octets, from: gateway)
             }
             return Response.json(receipt.document)
@@ -89,8 +86,7 @@ package struct IngestServer: Sendable {
         for part in [FleetTopic.Part.status, .hello] {
             router.post("v1/\(part.rawValue)") { request, context in
                 let gateway = try await gateway(request, context)
-                let octets = try await Self.body(of: request)
-                let answer = try await answering { () async throws(DocumentFailure) in
+                let answer = try await taking(request, of: gateway) { octets async throws(DocumentFailure) in
                     try await desk.note(octets, part, from: gateway)
                 }
                 // A status is mostly news for the centre alone.
@@ -159,12 +155,25 @@ package struct IngestServer: Sendable {
         }
     }
 
-    private static func body(of request: Request) async throws -> [UInt8] {
-        try await request.octets(
-            upTo: mostOctets,
+    /// Reads a gateway's document and answers it, if there is room for the document.
+    ///
+    /// The room is taken before the body is read: a gateway that begins many requests and ends none would else have a document's
+    /// memory for each of them.
+    private func taking<Result>(
+        _ request: Request, of gateway: GatewayID, _ answer: ([UInt8]) async throws(DocumentFailure) -> Result
+    ) async throws -> Result {
+        let length = request.headers[.contentLength].flatMap { Int($0) } ?? Self.mostOctets
+        let bytes = min(max(length, 0), Self.mostOctets)
+        guard room.enter(bytes, of: gateway.description) else {
+            throw Self.unavailable("store_busy", "too many documents are on their way; nothing of this was stored")
+        }
+        defer { room.leave(bytes, of: gateway.description) }
+        let octets = try await request.octets(
+            upTo: Self.mostOctets,
             orElse: APIRefusal(
-                .contentTooLarge, "document_too_large", "a document may have \(mostOctets) bytes at most",
+                .contentTooLarge, "document_too_large", "a document may have \(Self.mostOctets) bytes at most",
                 hint: "send smaller batches"))
+        return try await answering { () async throws(DocumentFailure) in try await answer(octets) }
     }
 
     /// Answers as HTTP does for what a document's failure is.

@@ -92,6 +92,11 @@ extension FleetReporter {
         }
     }
 
+    /// What keeps readings from the centre now.
+    package func holds() async throws(DeliveryFailure) -> DeliveryHolds {
+        do { return try await store.deliveryHolds(at: try await key()) } catch { throw DeliveryFailure(error) }
+    }
+
     /// Those of a batch's items that still say what they said when it was begun.
     package func current(_ items: [OutboxItem], in batch: Int64) async throws(DeliveryFailure) -> [OutboxItem] {
         do {
@@ -117,9 +122,10 @@ package enum FleetPacking {
     /// How many bytes the readings of a batch have at most; the frame around them has some hundred.
     package static let mostBytes = FleetBatch.mostBytes - 1024
 
-    /// A reading as a batch has it.
+    /// A reading as a batch has it. A centre takes no empty name: somebody whom nobody has named is `nil`.
     package static func document(_ item: OutboxItem, _ revision: Int64, _ person: StoreUser) -> FleetReading {
-        FleetReading(item.reading, revision: revision, person: person.clientUserID)
+        let name = person.clientUserID
+        return FleetReading(item.reading, revision: revision, person: name.isEmpty ? nil : name)
     }
 
     /// Parts of at most 100 readings and 64 KiB; a larger reading is a part of its own.

@@ -6,8 +6,6 @@ import Synchronization
 /// Some slots are for this machine alone. The fewer slots are free, the fewer a single network may take, so that a few
 /// addresses cannot hold all of them.
 final class ConnectionCensus: Sendable {
-    /// The most that one network may hold.
-    static let mostOfOne = 64
     /// What one network may hold however few slots are free.
     static let leastOfOne = 4
 
@@ -18,10 +16,22 @@ final class ConnectionCensus: Sendable {
 
     /// How many connections other machines may hold together.
     let capacity: Int
+    /// The most that one network may hold.
+    private let mostOfOne: Int
     private let state = Mutex(State())
 
-    /// - Parameter capacity: how many connections other machines may hold together.
-    init(capacity: Int) { self.capacity = capacity }
+    /// Counts the connections of a server with these limits.
+    convenience init(_ limits: ServerLimits) {
+        self.init(capacity: limits.connections - limits.reserved, mostOfOne: limits.connectionsOfOne)
+    }
+
+    /// - Parameters:
+    ///   - capacity: how many connections other machines may hold together.
+    ///   - mostOfOne: the most that one network may hold.
+    init(capacity: Int, mostOfOne: Int = ServerLimits().connectionsOfOne) {
+        self.capacity = capacity
+        self.mostOfOne = mostOfOne
+    }
 
     /// Counts a channel until it closes.
     ///
@@ -38,7 +48,7 @@ final class ConnectionCensus: Sendable {
         guard !peer.isLoopback else { return true }
         return state.withLock { state in
             let free = capacity - state.total
-            let allowance = min(Self.mostOfOne, max(Self.leastOfOne, free / 4))
+            let allowance = min(mostOfOne, max(Self.leastOfOne, free / 4))
             guard free > 0, state.held[peer.network, default: 0] < allowance else { return false }
             state.held[peer.network, default: 0] += 1
             state.total += 1

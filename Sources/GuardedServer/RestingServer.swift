@@ -108,7 +108,7 @@ package struct ServerGuard: Sendable {
     /// Makes the server's connections.
     var builder: HTTPServerBuilder {
         let (limits, tls) = (limits, tls)
-        let census = ConnectionCensus(capacity: limits.connections - limits.reserved)
+        let census = ConnectionCensus(limits)
         return HTTPServerBuilder { responder in
             let configuration = HTTP1Channel.Configuration(
                 additionalChannelHandlers: [RequestGuard(limits)], idleTimeout: limits.idle,

@@ -6,6 +6,8 @@ package struct ServerLimits: Sendable {
     package var connections = 512
     /// How many of them are kept for this machine.
     package var reserved = 64
+    /// How many of them one network may hold at most. The fewer are free, the fewer it may.
+    package var connectionsOfOne = 64
     /// How long a connection may take until a request's header fields are complete, the TLS handshake included.
     package var idle: TimeAmount = .seconds(20)
     /// How long a request may take from its header fields to the end of its body, however steadily it trickles in.

@@ -73,6 +73,8 @@ public actor FleetDestination: BrokerDestination {
     private struct Handed {
         var items: [OutboxItem]
         var person: StoreUser
+        /// What kept readings from the centre when these were handed over first.
+        var holds: DeliveryHolds?
         /// Whether they are sent from ``handed``, beside the worker: what they say may be old by now.
         var isAgain = false
         /// Whether the centre has ignored these readings before.
@@ -173,8 +175,14 @@ public actor FleetDestination: BrokerDestination {
     ///
     /// - Returns: the receipt, if it is waited for here and came in time.
     private func hand(_ readings: Handed, on link: FleetLink) async throws(DeliveryFailure) -> FleetReceipt? {
-        let number = try await reporter.begin(readings.items.map(\.id), above: floor)
         var readings = readings
+        if readings.isAgain {
+            // What was denied since must not go, for example. The worker sends again what still may, when its time is over.
+            guard try await reporter.holds() == readings.holds else { return nil }
+        } else if isKept, place.waitsForReceipt {
+            readings.holds = try await reporter.holds()
+        }
+        let number = try await reporter.begin(readings.items.map(\.id), above: floor)
         if readings.isAgain {
             // Only now: what is revised from here on gets a higher number.
             let current = try await reporter.current(readings.items, in: number)
@@ -222,7 +230,9 @@ public actor FleetDestination: BrokerDestination {
             "readings are sent again under a higher number", metadata: ["readings": "\(ignored.count)"])
         do throws(DeliveryFailure) {
             _ = try await hand(
-                Handed(items: ignored, person: readings.person, isAgain: true, isRepeat: true), on: link)
+                Handed(
+                    items: ignored, person: readings.person, holds: readings.holds, isAgain: true, isRepeat: true),
+                on: link)
         } catch {
             logger.notice("readings could not be sent again", metadata: ["code": "\(error.code)"])
         }

@@ -1,6 +1,14 @@
 import GRDB
 import HealthReadings
 
+/// What keeps readings from a destination: a person's consent, what the owner has selected or ignores, and whether the
+/// destination is switched off. As long as it is the same, what was read from the store may be sent as it was read.
+package struct DeliveryHolds: Sendable, Hashable {
+    fileprivate let standing: Hold?
+    fileprivate let ignoredProviders: Set<String>
+    fileprivate let devices: DeviceHolds
+}
+
 /// Batches of a destination that confirms them by their number, perhaps long after they were sent.
 ///
 /// A confirmation counts for what a reading says now only if the batch had exactly that: the outbox's revision tells. It also
@@ -81,6 +89,15 @@ extension ReadingStore {
                 }
             }
             return found
+        }
+    }
+
+    /// What keeps readings from a destination now.
+    package func deliveryHolds(at destination: DestinationKey) async throws -> DeliveryHolds {
+        try await read { db in
+            DeliveryHolds(
+                standing: try Self.standingHold(db, at: destination),
+                ignoredProviders: try Self.ignoredOrigins(db).providers, devices: try DeviceHolds(db, destination))
         }
     }
 

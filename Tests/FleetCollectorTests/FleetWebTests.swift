@@ -89,6 +89,22 @@ import WebDestinations
         await centre.store.close()
     }
 
+    @Test("readings of somebody whom nobody has named are delivered, and the centre has them without a person")
+    func unnamed() async throws {
+        let centre = try await Centre()
+        try await Fixture.with(user: "") { fixture in
+            let collector = try await RunningCollector.start(in: centre.directory)
+            try await fixture.read(3)
+            let worker = worker(try centre.destination(fixture, collector.url), fixture)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 3))
+            let kept = try await centre.store.newest(of: nil, limit: 10)
+            #expect(kept.count == 3 && kept.allSatisfy { $0.person == nil })
+            #expect(kept.allSatisfy { $0.body?.contains(#""person":null"#) == true })
+            await collector.stop()
+        }
+        await centre.store.close()
+    }
+
     @Test("a token that was withdrawn, and another gateway's token, hold delivery until a person has acted")
     func credentials() async throws {
         let centre = try await Centre()

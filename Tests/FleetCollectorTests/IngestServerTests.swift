@@ -15,6 +15,8 @@ import TestSupport
 import Testing
 import X509
 
+@testable import GuardedServer
+
 /// The ingest over real TLS on loopback.
 @Suite struct IngestServerTests {
     private struct Caller {
@@ -31,6 +33,18 @@ import X509
             let response = try await client.execute(request, timeout: .seconds(60))
             let body = try await response.body.collect(upTo: 1 << 20)
             return (response.status.code, String(decoding: body.readableBytesView, as: UTF8.self), response.headers)
+        }
+
+        /// Begins a document of a megabyte that never ends; returns when it is answered all the same.
+        func begin(token: String) async throws {
+            let (pieces, more) = AsyncStream.makeStream(of: ByteBuffer.self)
+            more.yield(ByteBuffer(bytes: [32]))
+            var request = HTTPClientRequest(url: address + "/v1/readings")
+            request.method = .POST
+            request.headers.add(name: "Authorization", value: "Bearer \(token)")
+            request.body = .stream(pieces, length: .known(Int64(IngestServer.mostOctets)))
+            _ = try await client.execute(request, timeout: .seconds(60))
+            more.finish()
         }
     }
 
@@ -97,6 +111,41 @@ import X509
                     && health.text == #"{"status":"ok","store":"ok","queue":null,"revocation_list":null}"#)
             await store.close()
         }
+    }
+
+    @Test(.timeLimit(.minutes(3))) func aGatewayThatEndsNoDocumentTakesItsOwnRoomAlone() async throws {
+        try await collecting { caller, directory in
+            let store = try SQLiteCentralStore(directory: directory)
+            let tokens = GatewayTokens(store: store)
+            let slow = try await tokens.make(for: "gw1", at: .systemClock)
+            let other = try await tokens.make(for: "gw2", at: .systemClock)
+            let holders = (0..<4).map { _ in
+                Task { while !Task.isCancelled { try? await caller.begin(token: slow) } }
+            }
+            // Nothing of those four is stored, and each has its room from its header fields on.
+            let another = [UInt8](repeating: 32, count: 300_000)
+            try await until {
+                let answer = try await caller.send(another, token: slow)
+                return answer.status == 503 && answer.text.contains("store_busy")
+            }
+            let foreign = try await caller.send(SampleBatch.octets("gw2", 1, ids: 0..<1), token: other)
+            #expect(foreign.status == 200)
+            for holder in holders { holder.cancel() }
+            for holder in holders { await holder.value }
+            try await until {
+                try await caller.send(SampleBatch.octets("gw1", 1, ids: 0..<1), token: slow).status == 200
+            }
+            await store.close()
+        }
+    }
+
+    @Test func theGatewaysOfAClinicComeFromOneNetwork() {
+        let census = ConnectionCensus(IngestServer.limits)
+        let clinic = (0..<1000).count { census.enter(PeerAddress("2001:db8:0:1::\(String($0, radix: 16))")) }
+        #expect(clinic > 800)
+        // Another one finds room beside them.
+        let second = (0..<1000).count { _ in census.enter(PeerAddress("192.0.2.1")) }
+        #expect(second > 500)
     }
 
     @Test func aCertificateNamesItsGateway() async throws {

@@ -225,6 +225,33 @@ struct FleetTests {
         }
     }
 
+    @Test("what a person has denied since it was handed over is not sent again when the centre could not store it")
+    func denied() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let centre = try await TestCentre(broker.port, TestCentre.isSilent)
+            try await fixture.read(4)
+            let worker = fixture.worker(try fixture.fleet(broker.port))
+            let running = Task { try await worker.run() }
+            try await until { try await fixture.count("handed_over") == 4 && centre.batches.count == 1 }
+            try await fixture.store.setConsent(.glucose, granted: false, of: try await fixture.person.key)
+            let batch = try #require(centre.batches.first)
+            try await centre.send(
+                FleetReceipt(
+                    gateway: batch.gateway, batch: batch.number,
+                    failure: .init(code: "bad_value", message: "the store refused a value")))
+            let key = try await fixture.fleetKey()
+            try await until { try await fixture.store.warnings(of: key).first?.contains("refused a value") == true }
+            // The gateway says hello again, behind whatever it has sent before.
+            try await centre.send(
+                FleetConfiguration(gateway: batch.gateway, version: 3, settings: ["log.level": .text("debug")]))
+            try await until { centre.hellos.count >= 2 }
+            #expect(centre.batches.count == 1)
+            running.cancel()
+            try await running.value
+        }
+    }
+
     @Test("a delivery before the connection is kept opens the one that is kept: another would lose receipts")
     func oneConnection() async throws {
         let broker = try await TestBroker.start()

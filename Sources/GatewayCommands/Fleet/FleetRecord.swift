@@ -35,6 +35,8 @@ struct FleetRecord: Codable, Sendable, Hashable {
         var tried: Int64 = 0
         /// Whether the centre has answered since.
         var isAnswered = false
+        /// Whether a receipt has come since, perhaps while no meter was read yet; `nil`: none.
+        var hasReceipt: Bool?
         /// Why it is being taken back.
         var reason: String?
     }

@@ -8,7 +8,8 @@ import ReadingStore
 /// Applies the settings that a fleet's centre wants, through the gateway's one way of changing its own settings.
 ///
 /// Settings are on trial until the centre has sent a receipt. After ten minutes without one, while readings wait or the
-/// centre has not answered at all, the former settings are put back, and the version is not applied again.
+/// centre has not answered at all, the former settings are put back, and the version is not applied again. So it goes with
+/// settings under which no meter is read.
 package actor FleetSettingsDesk: FleetSteering {
     /// How long settings may be on trial, in seconds.
     static let trialSeconds: Int64 = 600
@@ -111,11 +112,30 @@ package actor FleetSettingsDesk: FleetSteering {
     }
 
     package func heard(_ sign: FleetSign) async {
-        guard record.trial?.stage == .trying else { return }
-        switch sign {
-        case .answer: record.trial?.isAnswered = true
-        case .receipt: confirm()
-        }
+        guard let trial = record.trial, trial.stage == .trying else { return }
+        record.trial?.isAnswered = true
+        guard sign == .receipt else { return }
+        record.trial?.hasReceipt = true
+        await confirm(unlessStanding: trial)
+    }
+
+    /// Keeps the settings of a trial for which a receipt has come, once meters are read with them.
+    private func confirm(unlessStanding trial: FleetRecord.Trial) async {
+        guard await standstill(in: trial) == nil else { return }
+        // Another version may have come meanwhile.
+        guard record.trial?.version == trial.version, record.trial?.stage == .trying else { return }
+        confirm()
+    }
+
+    /// Why no meter is read with the settings on trial; `nil`: they don't keep the gateway from it.
+    ///
+    /// What was read before is delivered all the same, and nothing new waits: neither says anything of it.
+    private func standstill(in trial: FleetRecord.Trial) async -> String? {
+        let key = "clock.require_sync"
+        guard let gateway, gateway.settings.requiresSynchronizedClock,
+            trial.settings[key]?.value != trial.previous[key]?.value, await gateway.clock.evidence() == nil
+        else { return nil }
+        return "this machine's clock is not reported as synchronised, and no meter is read without that (\(key))"
     }
 
     /// Looks at the trial's time: to be called every few seconds.
@@ -130,14 +150,18 @@ package actor FleetSettingsDesk: FleetSteering {
         guard trial.stage == .trying else { return }
         let tried = trial.tried + passed
         record.trial?.tried = tried
+        if trial.hasReceipt == true {
+            await confirm(unlessStanding: trial)
+            guard record.trial?.version == trial.version, record.trial?.stage == .trying else { return }
+        }
         guard tried >= Self.trialSeconds else {
             if tried - written >= 60 { keep() }
             return
         }
-        let count = await waitingCount(gateway)
+        let (count, obstacle) = (await waitingCount(gateway), await standstill(in: trial))
         // A receipt may have come while the store was asked.
         guard record.trial?.version == trial.version, record.trial?.stage == .trying else { return }
-        if record.trial?.isAnswered == true {
+        if obstacle == nil, record.trial?.isAnswered == true {
             // Readings may wait that can't be counted: the trial goes on until they can be.
             guard let count else { return }
             if count == 0 { return confirm() }
@@ -145,10 +169,11 @@ package actor FleetSettingsDesk: FleetSteering {
         let waiting = count ?? 0
         record.trial?.stage = .returning
         record.trial?.reason =
-            waiting > 0
-            ? "\(waiting == 1 ? "1 reading" : "\(waiting) readings") waited, and no receipt came for "
-                + "\(tried / 60) minutes after it was applied"
-            : "the centre did not answer for \(tried / 60) minutes after it was applied"
+            obstacle
+            ?? (waiting > 0
+                ? "\(waiting == 1 ? "1 reading" : "\(waiting) readings") waited, and no receipt came for "
+                    + "\(tried / 60) minutes after it was applied"
+                : "the centre did not answer for \(tried / 60) minutes after it was applied")
         keep()
         await giveBack()
     }

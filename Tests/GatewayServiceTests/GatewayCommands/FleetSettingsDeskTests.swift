@@ -24,8 +24,11 @@ import Testing
             func pass(_ more: Int64) { seconds.withLock { $0 += more } }
         }
 
-        init(_ settings: [String: String] = [:], in directory: URL? = nil, isAttached: Bool = true) async throws {
-            bench = try await GatewayBench(settings: settings, isService: true, in: directory)
+        init(
+            _ settings: [String: String] = [:], machine: GatewayClock.Machine = GatewayClock.Machine(),
+            in directory: URL? = nil, isAttached: Bool = true
+        ) async throws {
+            bench = try await GatewayBench(settings: settings, machine: machine, isService: true, in: directory)
             let time = Time()
             self.time = time
             desk = Self.desk(bench, time)
@@ -271,6 +274,52 @@ import Testing
         await next.desk.heard(.receipt)
         #expect(next.record?.applied == 1)
         try await next.bench.stop()
+    }
+
+    @Test(
+        "a clock that has to be synchronised is kept where somebody says that it is, and taken back where nobody does",
+        arguments: [true, false])
+    func requiredClock(isSynchronized: Bool) async throws {
+        var machine = GatewayClock.Machine()
+        machine.evidence = { isSynchronized ? .kernel : nil }
+        let bench = try await Bench(machine: machine)
+        let requests = bench.bench.gateway.restartRequests()
+        try await bench.take(1, ["clock.require_sync": .flag(true)])
+        #expect(await requests.first { _ in true } != nil)
+        let directory = bench.bench.directory
+        let copy = directory.deletingLastPathComponent().appendingPathComponent("hr-copy-\(UUID().uuidString)")
+        try await bench.bench.gateway.close()
+        try FileManager.default.copyItem(at: directory, to: copy)
+        let next = try await Bench(machine: machine, in: copy)
+        #expect(next.settings["clock.require_sync"] == "true" && next.record?.trial?.stage == .trying)
+        // A reading that was stored before is delivered all the same, and then nothing waits.
+        await next.desk.heard(.answer)
+        await next.desk.heard(.receipt)
+        #expect((next.record?.applied == 1) == isSynchronized)
+        next.time.pass(600)
+        await next.desk.check()
+        let state = await next.desk.state()
+        #expect(state.state == (isSynchronized ? .applied : .rolledBack) && state.applied == (isSynchronized ? 1 : nil))
+        #expect((state.reason?.contains("not reported as synchronised") == true) == !isSynchronized)
+        #expect(next.settings["clock.require_sync"] == (isSynchronized ? "true" : "false"))
+        #expect(next.record?.trial == nil)
+        try await next.bench.stop()
+    }
+
+    @Test("a receipt that came before the clock was synchronised counts once it is")
+    func requiredClockLater() async throws {
+        let synchronized = Bench.Time()
+        var machine = GatewayClock.Machine()
+        machine.evidence = { synchronized.now > 0 ? .kernel : nil }
+        let bench = try await Bench(machine: machine)
+        try await bench.take(1, ["clock.require_sync": .flag(true)])
+        await bench.desk.heard(.receipt)
+        await bench.desk.check()
+        #expect(bench.record?.applied == nil && bench.record?.trial?.stage == .trying)
+        synchronized.pass(1)
+        await bench.desk.check()
+        #expect(bench.record?.applied == 1 && bench.record?.trial == nil)
+        try await bench.bench.stop()
     }
 
     @Test("a process that does not run the gateway changes nothing")
