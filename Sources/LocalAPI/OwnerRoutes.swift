@@ -62,7 +62,7 @@ struct OwnerRoutes {
         let store = gateway.store
         let settings = gateway.settings
         let user = try await store.currentUser()
-        let consents = try await store.consents(of: user.key)
+        let (consents, imported) = (try await store.consents(of: user.key), try await store.importedAt())
         let newestBackup = settings.backup == nil ? nil : try? await gateway.newestBackup()
         return .object([
             "person": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
@@ -79,10 +79,12 @@ struct OwnerRoutes {
             "destinations": .array(
                 settings.hasImpliedDestination ? [] : settings.destinations.map { .string($0.name) }),
             "kinds": .array(
-                consents.map { consent in
-                    .object([
+                consents.map { consent -> JSONValue in
+                    // What was withdrawn after the backup was made is granted in it: the person is asked anew.
+                    let isFromBackup = imported.flatMap { imported in consent.at.map { $0 <= imported } } ?? false
+                    return .object([
                         "kind": .string(consent.kind.rawValue), "granted": .bool(consent.isGranted),
-                        "decided": .bool(consent.at != nil),
+                        "decided": .bool(consent.at != nil && !isFromBackup), "from_backup": .bool(isFromBackup),
                     ])
                 }),
             "backups": .optional(settings.backup?.directory),

@@ -76,6 +76,14 @@ struct StateRoutes {
         ])
     }
 
+    /// Why no device is read at all now, `{code, reason}`: the gateway does not trust its machine's clock; null while it does.
+    ///
+    /// The page asks often, so what the last look at the clock has found counts.
+    private func clockFault() async -> JSONValue {
+        guard let doubt = await gateway.clock.recentDoubt() else { return .null }
+        return .object(["code": "clock_not_trusted", "reason": .string(doubt.name)])
+    }
+
     /// What a person sees first, with their own readings and devices alone; to the household those of everybody.
     private func overview(_ audience: Audience) async throws -> JSONValue {
         let store = gateway.store
@@ -106,6 +114,7 @@ struct StateRoutes {
             "last_delivery": .optional(counts.last?.flooredToSecond.description),
             "units": PersonUnits(of: user, gateway.settings).document,
             "delivers": .bool(!gateway.destinations.workers.isEmpty), "radio_fault": radioFault,
+            "clock_fault": await clockFault(),
             "consent": .array(
                 try await store.consentedKinds(of: audience.user?.key).map(\.rawValue).sorted().map(JSONValue.string)),
         ])

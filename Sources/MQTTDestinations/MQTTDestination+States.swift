@@ -15,6 +15,8 @@ final class Link: BrokerLink {
     var board: Board
     /// What the broker keeps of ours, by topic, as far as we know.
     var retained: [String: String] = [:]
+    /// When discoveries were published that say something new, until they are published once more.
+    var changed: [String: ContinuousClock.Instant] = [:]
     /// Takes what comes.
     var reader: Task<Void, Never>?
     /// Publishes everything again, some time after Home Assistant has started.
@@ -88,8 +90,15 @@ extension MQTTDestination {
                 link.retained[topic] = nothing
             }
         }
+        // While Home Assistant makes a sensor of one discovery, it drops from the next one whatever follows that sensor: of an
+        // oximeter's heart rate and saturation, which come one after the other, the second might not be there until it restarts.
+        let now = ContinuousClock.now
         for topic in order {
-            guard let text = wanted[topic], isWhole || link.retained[topic] != text else { continue }
+            guard let text = wanted[topic] else { continue }
+            let isNew = link.retained[topic] != text
+            let isDue = link.changed[topic].map { now - $0 >= pace.again } ?? false
+            guard isWhole || isNew || isDue else { continue }
+            if isDiscovery(topic) { link.changed[topic] = isNew ? now : nil }
             publish(topic, text)
             link.retained[topic] = text
         }

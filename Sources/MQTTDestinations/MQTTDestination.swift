@@ -48,6 +48,9 @@ public actor MQTTDestination: BrokerDestination {
     var toldOfStates: MQTTError.Kind?
     /// The wait after Home Assistant has started, in milliseconds: every gateway of a home hears it at the same time.
     let birthDelay: ClosedRange<Int>
+    let pace: MQTTPace
+    /// The smallest message, in bytes, that the broker is known to end connections for.
+    var cutSize: Int?
 
     /// Creates a destination; nothing is connected before the first delivery or ``run(_:)``.
     ///
@@ -66,31 +69,42 @@ public actor MQTTDestination: BrokerDestination {
 
     init(
         name: String, store: ReadingStore, place: MQTTPlace, sender: MQTTSender, birthDelay: ClosedRange<Int>,
-        logger: Logger = Logger(label: "healthrelay.mqtt")
+        pace: MQTTPace = MQTTPace(), logger: Logger = Logger(label: "healthrelay.mqtt")
     ) {
         self.name = name
         self.store = store
         self.place = place
         self.sender = sender
         self.birthDelay = birthDelay
+        self.pace = pace
         self.logger = logger
+    }
+
+    /// The batch, behind it each of its large recordings by itself: if the connection ends behind one, it is known for which
+    /// message, and one that the broker does not take now keeps nothing else of the batch waiting.
+    public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
+        let (count, pace) = (batch.items.count, self.pace)
+        var batch = batch
+        // An item is large: mostly none is moved.
+        if batch.items.contains(where: { pace.isLarge($0) }) {
+            batch.items = batch.items.filter { !pace.isLarge($0) } + batch.items.filter { pace.isLarge($0) }
+        }
+        return batch.parts(of: count) { pace.isLarge($0) ? count : 1 }
     }
 
     /// Publishes each reading, and once nothing of the target waits behind them, what was measured last.
     ///
     /// - Returns: the readings that the broker has acknowledged. Those that it refused beside these go on waiting.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
-        let link = try await linked()
         let (person, topic) = (JSONValue.string(part.person.clientUserID).text, topic(of: part.target.resource))
-        let publications = part.items.map { item in
-            var payload: [UInt8] = []
-            payload.reserveCapacity(1024)
-            payload.append(contentsOf: #"{"id":"\#(item.reading.id)","person":\#(person),"reading":"#.utf8)
-            item.reading.write(into: &payload)
-            payload.append(UInt8(ascii: "}"))
-            return link.connection.begin(
-                MQTTMessage(topic: topic, payload: payload, contentType: "application/json"))
+        if let item = part.items.first, part.items.count == 1, pace.isLarge(item) {
+            let (link, refusal) = try await publishAlone(Self.message(of: item, person, topic))
+            if refusal == nil { show([item], of: part, on: link) }
+            if part.isLast { await settle(link) }
+            return [Outcome(item.id, refusal.map(Outcome.Result.failed) ?? .delivered)]
         }
+        let link = try await linked()
+        let publications = part.items.map { link.connection.begin(Self.message(of: $0, person, topic)) }
         CrashPoint.reach("mqtt.published")
         // Brokers acknowledge in order: the others are known by then, and this waits once instead of for each.
         _ = try? await publications.last?.receipt()
@@ -103,14 +117,28 @@ public actor MQTTDestination: BrokerDestination {
                 failure = failure ?? error
             }
         }
-        for item in newest(taken, of: part.items) {
-            link.board.show(
-                DeliveredReading(reading: item.reading, person: part.person.clientUserID, timestamp: item.timestamp))
-        }
+        show(newest(taken, of: part.items), of: part, on: link)
         // Home Assistant stamps a state with its arrival: a backlog would be shown as if it were measured now.
         if part.isLast { await settle(link) }
         if taken.isEmpty, let failure { throw DeliveryFailure(failure) }
         return taken.map { Outcome(part.items[$0].id, .delivered) }
+    }
+
+    /// - Parameter person: the person's name as JSON.
+    private static func message(of item: OutboxItem, _ person: String, _ topic: String) -> MQTTMessage {
+        var payload: [UInt8] = []
+        payload.reserveCapacity(1024)
+        payload.append(contentsOf: #"{"id":"\#(item.reading.id)","person":\#(person),"reading":"#.utf8)
+        item.reading.write(into: &payload)
+        payload.append(UInt8(ascii: "}"))
+        return MQTTMessage(topic: topic, payload: payload, contentType: "application/json")
+    }
+
+    private func show(_ items: [OutboxItem], of part: DeliveryPart, on link: Link) {
+        for item in items {
+            link.board.show(
+                DeliveredReading(reading: item.reading, person: part.person.clientUserID, timestamp: item.timestamp))
+        }
     }
 
     /// The last of each device.

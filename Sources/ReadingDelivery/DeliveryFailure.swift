@@ -86,10 +86,12 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
     /// Creates the failure that the destination refuses every reading of a target: nothing tells whether it is the readings
     /// or the destination.
     static func refusalOfAll(_ last: DeliveryFailure) -> DeliveryFailure {
-        DeliveryFailure(
+        var failure = DeliveryFailure(
             .wholeTarget, code: "server_refuses_all",
             message: "the server refuses every reading of this kind: \(last.message)",
             serverSaid: last.serverSaid, retryAfter: last.retryAfter)
+        if last.isOfTargetAlone { (failure.isOfTargetAlone, failure.needsPerson) = (true, last.needsPerson) }
+        return failure
     }
 
     /// Whether every reading of the target was refused and none accepted.

@@ -57,6 +57,13 @@ public enum LineProtocol {
         instant.seconds * 1000 + (instant.microseconds - instant.seconds * 1_000_000) / 1000
     }
 
+    /// The tags of a reading's points: those that have a value.
+    package static func tags(of reading: Reading, person: String) -> [String: String] {
+        var tags = ["device": DeviceAlias(reading.device).description, "person": person]
+        if case .glucose(let glucose) = reading.record.value { tags["sample_type"] = glucose.sampleType?.name }
+        return tags.filter { !$0.value.isEmpty }
+    }
+
     /// Names the point's measurement: the kind.
     public static func measurement(of kind: ReadingKind) -> String { kind.rawValue }
 }

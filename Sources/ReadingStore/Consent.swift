@@ -131,6 +131,17 @@ extension ReadingStore {
         return kinds
     }
 
+    static let importedSetting = "store.imported"
+
+    /// When this store was made of an export; `nil`: it was not.
+    ///
+    /// What people had said before is as it was when the export was made: what they have withdrawn since is not in it.
+    public func importedAt() async throws -> Instant? {
+        try await read { db in
+            try Self.lines(db, Self.importedSetting).first.flatMap { Int64($0) }.map { Instant(microseconds: $0) }
+        }
+    }
+
     fileprivate static func consentStandard(_ db: Database) throws -> Bool {
         try lines(db, "consent.default").first != "denied"
     }

@@ -125,6 +125,8 @@ struct StoreImport {
         // The bonds are another machine's: what the system here has is found when the gateway starts.
         try await store.write(.device) { db in
             try db.execute(sql: "UPDATE device SET is_paired = 0, is_proven = 0")
+            // What people have said is what they had said when the export was made.
+            try ReadingStore.set(db, ReadingStore.importedSetting, lines: ["\(store.now().microseconds)"])
             // The store that was exported goes on, too: a position in its changes says nothing of these.
             try Changes(db: db).renewFeed()
         }

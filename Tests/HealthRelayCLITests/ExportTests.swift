@@ -60,6 +60,8 @@ struct ExportTests {
         #expect(refused.status == 77 && refused.errors.contains("export_wrong_passphrase"), "\(refused.errors)")
         let imported = try await Tool.run(take + ["--passphrase-file", secret])
         #expect(imported.status == 0, "\(imported.errors)")
+        // What was decided since is in no export.
+        #expect(imported.errors.contains("consent revoke") && imported.errors.contains("destination redeliver NAME"))
         #expect(try await readings(other) == before)
         let occupied = try await Tool.run(take + ["--passphrase-file", secret])
         #expect(occupied.status == 73 && occupied.errors.contains("store_not_empty"), "\(occupied.errors)")

@@ -352,6 +352,38 @@ struct StateTests {
         }
     }
 
+    @Test("a discovery that says something new is published once more: Home Assistant may have dropped a part of it")
+    func discoveryOnceMore() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let listener = try await Listener(broker)
+            let (topics, id) = (try await fixture.naming.topics, try await fixture.id())
+            var pace = MQTTPace()
+            pace.again = .zero
+            let worker = fixture.worker(
+                MQTTDestination(
+                    name: "home", store: fixture.store,
+                    place: MQTTPlace(broker: MQTTBroker(host: "127.0.0.1", port: broker.port)),
+                    sender: MQTTSender(version: "1.0"), birthDelay: 0...50, pace: pace, logger: Fixture.quiet))
+            try await fixture.read(1)
+            try await fixture.read(1, kind: .heartRate)
+            for number in 2...4 {
+                try await fixture.read(1, from: number)
+                _ = await worker.syncOnce()
+                try await until {
+                    listener.messages(topics.state(of: id, .glucose)).contains {
+                        $0.document?["glucose"] as? Int == 80 + number
+                    }
+                }
+            }
+            // One as each kind came, and one behind them.
+            let texts = listener.messages(topics.discovery(of: id)).map(\.text)
+            #expect(texts.count == 3, "\(texts)")
+            #expect(texts.first != texts.last && texts.dropFirst().first == texts.last)
+            #expect(texts.last?.contains("heart_rate") == true && texts.last?.contains("glucose") == true)
+        }
+    }
+
     @Test("everything is published again when Home Assistant has started")
     func birth() async throws {
         let broker = try await TestBroker.start()

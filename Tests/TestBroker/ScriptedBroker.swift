@@ -14,6 +14,9 @@ package final class ScriptedBroker: Sendable {
         /// How many PUBACKs are held back until there are so many. They then come in reverse.
         package var gathers = 1
 
+        /// For which PUBLISHes the connection is closed without an answer.
+        package var ends: @Sendable ([UInt8]) -> Bool = { _ in false }
+
         /// What comes in place of the first PUBACK, before the connection is closed.
         package var farewell: [UInt8]?
 
@@ -66,6 +69,7 @@ package final class ScriptedBroker: Sendable {
                     state.withLock { $0.connects.append(packet[8]) }
                     guard let answer = isFive ? script.connackFive : script.connackThree else { return }
                     guard CuttingProxy.write(answer, to: client) else { return }
+                case 3 where script.ends(packet): return
                 case 3:
                     held.append(acknowledge(packet, isFive: isFive))
                     if let farewell = script.farewell {

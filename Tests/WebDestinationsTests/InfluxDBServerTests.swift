@@ -271,6 +271,52 @@ struct InfluxDBServerTests {
         }
     }
 
+    @Test("a reading whose device has got another name has one point when it is delivered again, and others' stay")
+    func otherName() async throws {
+        try await InfluxDB.with { database in
+            try await Fixture.with { fixture in
+                let worker = fixture.worker(try database.destination(), clock: .system, batchLimit: 300)
+                try await fixture.read(250)
+                try await fixture.read(250, device: 2)
+                try await fixture.read(1, kind: .spo2)
+                #expect(await worker.syncOnce() == SyncReport(delivered: 501))
+                let night = TestDecoder.nightSamples
+                let former = try await database.series("spo2")
+                // Of another program: at a time of theirs, in the former series.
+                let time = (Fixture.start + 60) * 1000 + 500
+                try await database.write(["\(former) percent=97,reading_id=\"another\" \(time)"])
+                try await fixture.read(1, from: 251, model: "accuchek_guide")
+                #expect(await worker.syncOnce() == SyncReport(delivered: 1))
+                let again = try await fixture.store.redeliver(to: "charts")
+                #expect(again == 502)
+                #expect(await worker.syncOnce() == SyncReport(delivered: 502))
+                #expect(try await database.count("glucose") == 501)
+                #expect(try await database.count("spo2") == night + 1)
+                let named = try await database.query(
+                    "SELECT count(\"reading_id\") FROM \"glucose\" WHERE \"device\" =~ /^accuchek_guide/")
+                let count = named["results"]?.elements.first?["series"]?.elements.first?["values"]?.elements.first?
+                    .elements.last
+                #expect(count == .number(251))
+            }
+        }
+    }
+
+    @Test("a user who may not read writes a reading again beside its former point, and nothing waits")
+    func otherNameWithoutPermission() async throws {
+        try await InfluxDB.with { database in
+            try await Fixture.with { fixture in
+                let worker = fixture.worker(
+                    try database.destination(user: "writer", password: "writer"), clock: .system)
+                try await fixture.read(3)
+                #expect(await worker.syncOnce().delivered == 3)
+                try await fixture.read(1, from: 4, model: "accuchek_guide")
+                try await fixture.store.redeliver(to: "charts")
+                #expect(await worker.syncOnce() == SyncReport(delivered: 4))
+                #expect(try await database.count("glucose") == 7)
+            }
+        }
+    }
+
     @Test("a reading that is taken back leaves points of the same second whose series has more tags")
     func moreTags() async throws {
         try await InfluxDB.with { database in

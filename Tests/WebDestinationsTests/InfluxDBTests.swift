@@ -296,6 +296,61 @@ struct InfluxDBTests {
         }
     }
 
+    @Test("a reading that is delivered again is looked up among other tags, and its former point is deleted behind it")
+    func formerPoint() async throws {
+        let columns = ",result,table,_start,_stop,_time,_value,_field,_measurement,device,person,sample_type"
+        let point = ",_result,0,x,y,2023-11-14T22:14:20Z,ID,reading_id,glucose,unknown,white_bear,capillary_whole_blood"
+        let csv = [columns, point, "", ""].joined(separator: "\r\n")
+        try await Self.with({ request in
+            guard request.path.contains("/query") else { return Self.stored }
+            // Of the first reading alone there is another point.
+            let first = request.text.firstMatch(of: /_value =~ .\^\(([0-9a-f]{32})/)?.1
+            let id = first ?? request.text.firstMatch(of: Self.askedID)?.1 ?? ""
+            return .other(200, csv.replacing(",ID,", with: ",\(id),"), type: "text/csv; charset=utf-8")
+        }) { worker, fixture, server in
+            try await fixture.read(3)
+            #expect(await worker.syncOnce().delivered == 3)
+            #expect(!server.requests.contains { $0.path.contains("/query") })
+            try await fixture.store.redeliver(to: "charts")
+            #expect(await worker.syncOnce() == SyncReport(delivered: 3))
+            let paths = server.requests.map { $0.path.split(separator: "?")[0].split(separator: "/").last ?? "" }
+            #expect(paths == ["write", "write", "query", "query", "delete"], "\(paths)")
+            let query = server.requests[2].text
+            #expect(query.contains(#"(not exists r.person or r.person == "white_bear")"#), "\(query)")
+            #expect(query.contains("not exists r.device or r.device != "), "\(query)")
+            #expect(query.contains(#"r.sample_type != "capillary_whole_blood""#), "\(query)")
+            #expect(query.contains("start: 2023-11-14T22:14:20Z, stop: 2023-11-14T22:16:20.000000001Z"), "\(query)")
+            #expect(server.requests[4].text.contains(#"device=\"unknown\""#), "\(server.requests[4].text)")
+        }
+    }
+
+    @Test("a server that answers no queries for long keeps no reading from being delivered again")
+    func noLookUp() async throws {
+        try await Self.with({ request in
+            request.path.contains("/query") ? .json(500, "{}") : Self.stored
+        }) { worker, fixture, _ in
+            try await fixture.read(1)
+            #expect(await worker.syncOnce().delivered == 1)
+            try await fixture.store.redeliver(to: "charts")
+            for _ in 0..<InfluxDBDestination.mostLookUps {
+                #expect(await worker.syncOnce().failure?.code == "server_error")
+            }
+            #expect(await worker.syncOnce() == SyncReport(delivered: 1))
+        }
+    }
+
+    @Test("a proxy that lets only writing through keeps no reading from being delivered again", arguments: [401, 403])
+    func noLookUpPermitted(status: Int) async throws {
+        try await Self.with({ request in
+            request.path.contains("/query") ? .json(status, "{}") : Self.stored
+        }) { worker, fixture, _ in
+            try await fixture.read(2)
+            #expect(await worker.syncOnce().delivered == 2)
+            try await fixture.store.redeliver(to: "charts")
+            #expect(await worker.syncOnce() == SyncReport(delivered: 2))
+        }
+    }
+
     @Test("an entry is deleted before its correction of the same time is written, so that no field of it stays")
     func corrected() async throws {
         let csv = [

@@ -44,6 +44,18 @@ extension ClockDoubt: CustomStringConvertible {
         }
     }
 
+    /// The published name of its kind.
+    package var name: String {
+        switch self {
+        case .beforeStored: "before_stored"
+        case .beforeBuild: "before_build"
+        case .jumped: "jumped"
+        case .notSynchronized: "not_synchronised"
+        case .againstSensor: "against_sensor"
+        case .againstMeter: "against_meter"
+        }
+    }
+
     /// What to do about it.
     var mend: String {
         let keep = "set it, and keep it right: `timedatectl set-ntp true`"

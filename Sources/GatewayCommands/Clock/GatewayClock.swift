@@ -23,7 +23,7 @@ package actor GatewayClock {
     static let steadyPeriod: Int64 = 2 * 86_400
     /// How often the record is written while nothing happens, in seconds.
     private static let recordEvery: Int64 = 3600
-    /// How long ``judgingTime()`` counts on the last look, in seconds.
+    /// How long ``recentDoubt()`` counts on the last look, in seconds.
     private static let lookMemory: Int64 = 5
 
     /// What is asked of the machine.
@@ -90,6 +90,13 @@ package actor GatewayClock {
 
     /// Why the clock is not to be trusted now; nil where nothing speaks against it.
     package func doubt() async -> ClockDoubt? { await turns.inTurn { await lookedAt() } }
+
+    /// What the last look has found, where that is some seconds old at most: whoever asks often has no other program asked each
+    /// time. Otherwise as ``doubt()``.
+    package func recentDoubt() async -> ClockDoubt? {
+        if let lastLook, machine.uptime() - lastLook.uptime < Self.lookMemory { return lastLook.doubt }
+        return await doubt()
+    }
 
     /// Looks at the clock in the caller's turn.
     private func lookedAt() async -> ClockDoubt? {
@@ -253,10 +260,7 @@ package actor GatewayClock {
     /// A clock that stands in the future ends nothing early, and one that stands in the past lets nothing live again.
     package func judgingTime() async -> Instant {
         let uptime = machine.uptime()
-        let last = lastLook.flatMap { uptime - $0.uptime < Self.lookMemory ? $0 : nil }
-        var doubt = last?.doubt
-        if last == nil { doubt = await self.doubt() }
-        guard doubt != nil, let anchor = record?.anchor else { return machine.now() }
+        guard await recentDoubt() != nil, let anchor = record?.anchor else { return machine.now() }
         guard anchor.boot == boot else { return Instant(seconds: anchor.wall) }
         return Instant(seconds: anchor.offset + uptime)
     }

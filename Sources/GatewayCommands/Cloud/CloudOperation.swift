@@ -33,7 +33,7 @@ public struct CloudConnection: Codable, Sendable, Hashable {
 public struct CloudRequest: Codable, Sendable, Hashable {
     /// Whose cloud; `nil`: all that are connected.
     public var vendor: CloudVendor?
-    /// Where to begin, RFC 3339 or a date; `nil`: 15 days before the last fetch.
+    /// Where to begin, RFC 3339 or a date, which means a day of the account's person; `nil`: 15 days before the last fetch.
     public var from: String?
 
     /// Makes it.

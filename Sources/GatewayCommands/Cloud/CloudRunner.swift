@@ -153,7 +153,6 @@ struct CloudRunner {
     private func fetch(_ request: CloudRequest) async throws {
         // Before any cloud is asked: what it has could not be stored.
         if let problem = await gateway.clockProblem() { throw problem }
-        let from = try await gateway.store.range(from: request.from, to: nil)?.lowerBound
         for vendor in request.vendor.map({ [$0] }) ?? CloudVendor.allCases {
             try await tellOfDisconnects(vendor)
         }
@@ -169,11 +168,13 @@ struct CloudRunner {
                     hint: "connect one: `healthrelay cloud connect whoop|garmin`")
             }
         }
+        var begins: [CloudVendor: Instant] = [:]
+        for vendor in vendors { begins[vendor] = try await begin(request.from, of: vendor) }
         var results: [CloudResult] = []
         var problem: Problem?
         for vendor in vendors {
             do {
-                let result = try await fetch(vendor, from: request.from == nil ? nil : from)
+                let result = try await fetch(vendor, from: begins[vendor])
                 if !json { try await tell(result) }
                 results.append(result)
             } catch let error as Problem where vendors.count > 1 {
@@ -184,6 +185,15 @@ struct CloudRunner {
         }
         if json { try await output.data(JSONValue.object(["accounts": .array(results.map(\.document))]).text) }
         if let problem { throw problem }
+    }
+
+    /// Where a fetch is to begin; `nil` if nobody says so. A date is a day of the account's person.
+    func begin(_ from: String?, of vendor: CloudVendor) async throws -> Instant? {
+        guard let from else { return nil }
+        // Of an account whose person is not known nothing is fetched.
+        var person: StoreUser?
+        if let account = try desk.state(vendor).account { person = try await gateway.store.user(account.person) }
+        return try await gateway.store.range(from: from, to: nil, of: person)?.lowerBound
     }
 
     /// Tells the service of accounts that were disconnected while it couldn't be reached.

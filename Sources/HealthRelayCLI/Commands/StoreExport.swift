@@ -55,7 +55,9 @@ extension Store {
             discussion: """
                 The store must be empty, and no gateway may be running on it. Every row is sealed with this store's key \
                 and checked before the store is put in place. A row that was damaged in the exported store stays as it \
-                is, and all others are taken: `store verify` names it. Pair the meters with this machine afterwards.
+                is, and all others are taken: `store verify` names it. What was decided after the export was made, such as a \
+                consent that was withdrawn, is not in it: do it again before you start the gateway. Pair the meters with \
+                this machine afterwards.
                 """)
         @Argument(help: ArgumentHelp("The export.", valueName: "file")) var file: String
         @OptionGroup var secret: PassphraseOptions
@@ -93,8 +95,16 @@ extension Store {
                 }
                 output.clearProgress()
                 Terminal.data(isJSON ? Self.document(statistics).text : Self.line(statistics))
+                output.note(Self.afterwards)
             }
         }
+
+        /// What no export can know: what was decided after it was made.
+        private static let afterwards =
+            "everything is as when the export was made: withdraw consent again where it was withdrawn since "
+            + "(`healthrelay consent revoke`), and leave out or erase again what was left out or erased since, before you "
+            + "start the gateway; what a destination has taken back since counts as delivered, and "
+            + "`healthrelay destination redeliver NAME` sends it again"
 
         private static func document(_ statistics: StoreStatistics) -> JSONValue {
             .object([

@@ -188,12 +188,19 @@ const radioFaults = {
 };
 // What is said already is not read out again.
 function tell(id, text) { if ($(id).textContent !== text) $(id).textContent = text; }
-function tellRadio(fault) {
-  tell("radio-fault", fault ? (radioFaults[fault.code] ?? radioFaults.no_system_bus)() : "");
+// What speaks against the clock of the gateway's machine, by the fault's reason. A clock that is wrong for sure can't be confirmed.
+const clockFaults = {
+  before_build: () => t("clock_unset", {command: "timedatectl set-ntp true"}),
+  before_stored: () => t("clock_doubted", {command: "healthrelay store trust-clock"}),
+};
+Object.assign(clockFaults, {not_synchronised: clockFaults.before_build, jumped: clockFaults.before_stored});
+function tellFaults(radio, clock) {
+  tell("radio-fault", radio ? (radioFaults[radio.code] ?? radioFaults.no_system_bus)() : "");
+  tell("clock-fault", clock ? (clockFaults[clock.reason] ?? clockFaults.before_stored)() : "");
   tellMeasure();
 }
 // The dialog that waits for a cuff stands before what the page says: no reading comes to it either.
-function tellMeasure() { tell("measure-fault", $("state").textContent === t("silent") ? t("silent") : $("radio-fault").textContent); }
+function tellMeasure() { tell("measure-fault", $("state").textContent === t("silent") ? t("silent") : $("clock-fault").textContent || $("radio-fault").textContent); }
 let glanceAsked = 0;
 async function refreshGlance() {
   const mine = ++glanceAsked;
@@ -204,8 +211,9 @@ async function refreshGlance() {
   if (mine !== glanceAsked) return;
   if (heed(gateway)) { Reports.now(); refreshSoon(); }
   // Without a paired meter nobody waits for one.
-  const isUnread = gateway.radio_fault !== null && devices.devices.some(d => d.paired);
-  tellRadio(isUnread ? gateway.radio_fault : null);
+  const isPaired = devices.devices.some(d => d.paired), isUnread = isPaired && !!(gateway.radio_fault ?? gateway.clock_fault);
+  // A clock that is not trusted keeps from sensors, imports and entries, too.
+  tellFaults(isPaired ? gateway.radio_fault : null, gateway.clock_fault);
   const of = kind => view.latest.find(each => each.kind === kind);
   const glucose = of("glucose"), last = of("blood_pressure"), cards = [];
   if (glucose) cards.push(newest(t("last_glucose"), glucose));

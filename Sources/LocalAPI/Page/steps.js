@@ -326,7 +326,7 @@ const destination = {
 
 const consent = {
   id: "consent", title: () => t("consent_title"),
-  stand: () => { const decided = facts.kinds.filter(each => each.decided); return decided.length ? [true, t("consent_stand", {n: facts.kinds.filter(each => each.granted).length, all: facts.kinds.length})]
+  stand: () => { const decided = facts.kinds.filter(each => each.decided); return facts.kinds.some(each => each.from_backup) ? [false, t("consent_from_backup")] : decided.length ? [true, t("consent_stand", {n: facts.kinds.filter(each => each.granted).length, all: facts.kinds.length})]
     : [false, facts.kinds.every(each => each.granted) ? t("consent_everything") : t("consent_nothing")]; },
   body: () => [form("consent", t("save"), async () => {
     for (const granted of [true, false]) {
@@ -383,7 +383,7 @@ const restore = {
   body: () => {
     const ended = facts.restore.outcome;
     const wrong = ended?.error ? make("p", {role: "alert"}, detailed(ended.error)) : null;
-    if (ended && !ended.error) return [make("p", {}, t("restore_is_done"))];
+    if (ended && !ended.error) return [make("p", {}, t("restore_is_done")), make("p", {}, ...sentence("restore_since", make("code", {}, "healthrelay destination redeliver NAME")))];
     if (!facts.restore.possible) return [wrong, make("p", {}, t("restore_impossible"))];
     return [wrong, make("p", {}, ...sentence("restore_about", make("code", {}, "healthrelay store export"))),
       form("restore", t("restore_go"), async tell => {

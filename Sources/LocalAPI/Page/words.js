@@ -38,6 +38,8 @@ const phrases = {
   radio_not_permitted: "No meter can be read: the gateway is not permitted to use Bluetooth. Ask whoever looks after its machine to run there: {command}",
   radio_lost: "No meter can be read: the Bluetooth service of the gateway's machine went away. The gateway keeps looking for it. If it does not come back, restart the machine.",
   radio_fails: "No meter can be read: Bluetooth does not work on the gateway's machine. Restart the machine. If that does not help, ask whoever looks after it to run there: {command}",
+  clock_unset: "No meter is read: the clock of the gateway's machine is wrong, or not synchronised. Meters keep their readings. Connect the machine to the internet, and run there: {command}",
+  clock_doubted: "No meter is read, because the gateway does not trust its machine's clock: it has jumped, or it shows a time before the newest reading. Meters keep their readings. Connect the machine to the internet, which sets the clock. If the clock is right already, run there: {command}",
   waits_for: {one: "{n} {kind} reading of {provider} for {destination}: {outcome}",
     other: "{n} {kind} readings of {provider} for {destination}: {outcome}"},
   nothing_waits: "Nothing waits.",

@@ -7,6 +7,16 @@ import ReadingFormats
 import ReadingStore
 
 extension InfluxDBDestination {
+    /// A reading whose points are looked up.
+    struct Subject {
+        var reading: ReadingID
+        /// The client's id of the person.
+        var person: String
+        var kind: ReadingKind
+        /// The timestamp that it was delivered at.
+        var timestamp: Instant
+    }
+
     /// Where a reading's points are: one, or one for each sample of a recording.
     struct Points {
         /// The tags that they share. A tag that they lack is empty, or not there.
@@ -29,7 +39,7 @@ extension InfluxDBDestination {
     static let mostRuns = 100
 
     /// How far the samples of a recording may lie behind its time, in seconds.
-    private static func reach(of item: Retraction) -> Int64 {
+    static func reach(of item: Subject) -> Int64 {
         ReadingKind.recorded.contains(item.kind) ? Reading.longestRecording : 0
     }
 
@@ -44,18 +54,8 @@ extension InfluxDBDestination {
         var outcomes: [RetractionKey: Outcome.Result] = [:]
         for item in items {
             do {
-                var isWhole = true
-                // Those with more tags first: a deletion of those with fewer may reach them.
-                for points in try await points(of: item).sorted(by: { $0.tags.count > $1.tags.count }) {
-                    let runs = try await runs(of: item, points)
-                    try await delete(item, points, runs.own)
-                    if !runs.isWhole { isWhole = false }
-                }
-                guard isWhole else {
-                    throw CannotDelete(
-                        words: "another reading's point of the same time has the same tags and more, and this server "
-                            + "cannot delete the one without the other")
-                }
+                try await delete(
+                    Subject(reading: item.reading, person: item.person, kind: item.kind, timestamp: item.timestamp))
                 outcomes[item.key] = .delivered
             } catch let error as CannotDelete {
                 outcomes[item.key] = .refused(error.words)
@@ -70,17 +70,36 @@ extension InfluxDBDestination {
     }
 
     /// The server has no way to delete a point.
-    private struct CannotDelete: Error {
+    struct CannotDelete: Error {
         var words: String
+    }
+
+    /// Deletes a reading's points.
+    ///
+    /// - Parameter isMeant: which of them, by their tags.
+    func delete(_ item: Subject, where isMeant: ([String: String]) -> Bool = { _ in true }) async throws {
+        var isWhole = true
+        // Those with more tags first: a deletion of those with fewer may reach them.
+        for points in try await points(of: item).sorted(by: { $0.tags.count > $1.tags.count })
+        where isMeant(points.tags) {
+            let runs = try await runs(of: item, points)
+            try await delete(item, points, runs.own)
+            if !runs.isWhole { isWhole = false }
+        }
+        guard isWhole else {
+            throw CannotDelete(
+                words: "another reading's point of the same time has the same tags and more, and this server "
+                    + "cannot delete the one without the other")
+        }
     }
 
     /// Whether points with these tags are of the person that a reading is taken back from. Points without a person are of
     /// before the person had a name.
-    private static func isOwn(_ tags: [String: String], _ item: Retraction) -> Bool {
+    static func isOwn(_ tags: [String: String], _ item: Subject) -> Bool {
         tags["person"].map { $0.isEmpty || $0 == item.person } ?? true
     }
 
-    private func points(of item: Retraction) async throws -> [Points] {
+    private func points(of item: Subject) async throws -> [Points] {
         switch place {
         case .database(let database, _): try await pointsByInfluxQL(of: item, in: database)
         case .bucket(let bucket, let organisation): try await pointsByFlux(of: item, in: bucket, organisation)
@@ -94,7 +113,7 @@ extension InfluxDBDestination {
     /// - Returns: the runs; and whether each of the reading's points is in one, rather than at the time of another point that
     ///   a deletion would reach.
     private func runs(
-        of item: Retraction, _ points: Points
+        of item: Subject, _ points: Points
     ) async throws -> (own: [ClosedRange<Int64>], isWhole: Bool) {
         guard try await hasOthers(item, points) else { return ([points.times], true) }
         var (own, others): (Set<Int64>, Set<Int64>) = ([], [])
@@ -123,7 +142,7 @@ extension InfluxDBDestination {
     }
 
     /// Whether a deletion of all between a reading's first and last point would reach points that are not the reading's.
-    private func hasOthers(_ item: Retraction, _ points: Points) async throws -> Bool {
+    private func hasOthers(_ item: Subject, _ points: Points) async throws -> Bool {
         switch place {
         case .database(let database, _): try await hasOthersByInfluxQL(item, points, in: database)
         case .bucket(let bucket, let organisation): try await hasOthersByFlux(item, points, in: bucket, organisation)
@@ -131,7 +150,7 @@ extension InfluxDBDestination {
     }
 
     /// What a deletion would reach, from a time to the reading's last point: the oldest, as many as a page has.
-    private func reached(_ item: Retraction, _ points: Points, from begin: Int64) async throws -> [Reached] {
+    private func reached(_ item: Subject, _ points: Points, from begin: Int64) async throws -> [Reached] {
         switch place {
         case .database(let database, _): try await reachedByInfluxQL(item, points, from: begin, in: database)
         case .bucket(let bucket, let organisation):
@@ -139,7 +158,7 @@ extension InfluxDBDestination {
         }
     }
 
-    private func delete(_ item: Retraction, _ points: Points, _ runs: [ClosedRange<Int64>]) async throws {
+    private func delete(_ item: Subject, _ points: Points, _ runs: [ClosedRange<Int64>]) async throws {
         switch place {
         case .database(let database, _): try await deleteByInfluxQL(item, points, runs, in: database)
         case .bucket(let bucket, let organisation):
@@ -149,7 +168,7 @@ extension InfluxDBDestination {
 
     // MARK: Version 1
 
-    private func pointsByInfluxQL(of item: Retraction, in database: String) async throws -> [Points] {
+    private func pointsByInfluxQL(of item: Subject, in database: String) async throws -> [Points] {
         let measurement = LineProtocol.measurement(of: item.kind)
         let first = LineProtocol.milliseconds(of: item.timestamp)
         let asked = first...(first + 1000 * Self.reach(of: item))
@@ -179,7 +198,7 @@ extension InfluxDBDestination {
     }
 
     private func hasOthersByInfluxQL(
-        _ item: Retraction, _ points: Points, in database: String
+        _ item: Subject, _ points: Points, in database: String
     ) async throws -> Bool {
         // The tags tell the series, and a series has one point of a time.
         guard points.times.count > 1 else { return false }
@@ -190,7 +209,7 @@ extension InfluxDBDestination {
     }
 
     private func reachedByInfluxQL(
-        _ item: Retraction, _ points: Points, from begin: Int64, in database: String
+        _ item: Subject, _ points: Points, from begin: Int64, in database: String
     ) async throws -> [Reached] {
         let statement =
             "SELECT \"reading_id\" FROM \(Self.series(item, points, begin...points.times.upperBound))"
@@ -203,7 +222,7 @@ extension InfluxDBDestination {
     }
 
     private func deleteByInfluxQL(
-        _ item: Retraction, _ points: Points, _ runs: [ClosedRange<Int64>], in database: String
+        _ item: Subject, _ points: Points, _ runs: [ClosedRange<Int64>], in database: String
     ) async throws {
         for begin in stride(from: 0, to: runs.count, by: Self.mostRuns) {
             let statements = runs[begin..<min(begin + Self.mostRuns, runs.count)].map {
@@ -214,7 +233,7 @@ extension InfluxDBDestination {
     }
 
     /// A measurement, and the condition that tells one of its series and a time.
-    private static func series(_ item: Retraction, _ points: Points, _ times: ClosedRange<Int64>) -> String {
+    private static func series(_ item: Subject, _ points: Points, _ times: ClosedRange<Int64>) -> String {
         // What is not said of a tag is not excluded: series that have it besides would match, too.
         let tags = points.tags.merging(["device": "", "person": "", "sample_type": ""]) { known, _ in known }
         let conditions = tags.sorted { $0.key < $1.key }.map { " AND \(identifier($0.key)) = \(quoted($0.value))" }
@@ -237,13 +256,13 @@ extension InfluxDBDestination {
         return told
     }
 
-    private static func condition(_ times: ClosedRange<Int64>) -> String {
+    static func condition(_ times: ClosedRange<Int64>) -> String {
         times.count == 1
             ? "time = \(times.lowerBound)ms" : "time >= \(times.lowerBound)ms AND time <= \(times.upperBound)ms"
     }
 
     /// The results of a statement. A statement that failed is answered with 200 and an `error` beside them.
-    private func results(of statement: String, in database: String) async throws -> [AnswerJSON] {
+    func results(of statement: String, in database: String) async throws -> [AnswerJSON] {
         var request = WebRequest(
             url: client.server.address.joined("query", ["db": database, "epoch": "ms"]), route: "POST /query")
         request.headers = headers + [("content-type", Masked("application/x-www-form-urlencoded"))]
@@ -292,7 +311,7 @@ extension InfluxDBDestination {
         )
     }
 
-    private func pointsByFlux(of item: Retraction, in bucket: String, _ organisation: String) async throws -> [Points] {
+    private func pointsByFlux(of item: Subject, in bucket: String, _ organisation: String) async throws -> [Points] {
         let first = LineProtocol.milliseconds(of: item.timestamp.flooredToSecond)
         let asked = first...(first + 1000 * Self.reach(of: item))
         // The two ends alone: a night's points are more than an answer may have.
@@ -315,7 +334,7 @@ extension InfluxDBDestination {
     }
 
     private func hasOthersByFlux(
-        _ item: Retraction, _ points: Points, in bucket: String, _ organisation: String
+        _ item: Subject, _ points: Points, in bucket: String, _ organisation: String
     ) async throws -> Bool {
         // The delete API cannot say that a point lacks a tag.
         let lacking = Self.tagNames(of: item).filter { points.tags[$0] == nil }
@@ -329,7 +348,7 @@ extension InfluxDBDestination {
     }
 
     private func reachedByFlux(
-        _ item: Retraction, _ points: Points, from begin: Int64, in bucket: String, _ organisation: String
+        _ item: Subject, _ points: Points, from begin: Int64, in bucket: String, _ organisation: String
     ) async throws -> [Reached] {
         let query =
             Self.source(item, begin...points.times.upperBound, bucket) + Self.conditions(points)
@@ -344,7 +363,7 @@ extension InfluxDBDestination {
     }
 
     /// The beginning of a query for the reading ids of a kind's points. Its filter is not closed yet.
-    private static func source(_ item: Retraction, _ times: ClosedRange<Int64>, _ bucket: String) -> String {
+    static func source(_ item: Subject, _ times: ClosedRange<Int64>, _ bucket: String) -> String {
         let moment = nanoseconds(times)
         return """
             from(bucket: \(fluxText(bucket))) |> range(start: \(moment.begin), stop: \(moment.end))
@@ -359,11 +378,11 @@ extension InfluxDBDestination {
     }
 
     /// The tags that points of a kind may have.
-    private static func tagNames(of item: Retraction) -> [String] {
+    static func tagNames(of item: Subject) -> [String] {
         ["device", "person"] + (item.kind == .glucose ? ["sample_type"] : [])
     }
 
-    private static func tags(_ row: [String: String]) -> [String: String] {
+    static func tags(_ row: [String: String]) -> [String: String] {
         row.filter { ["device", "person", "sample_type"].contains($0.key) && !$0.value.isEmpty }
     }
 
@@ -373,7 +392,7 @@ extension InfluxDBDestination {
     }
 
     /// The rows that a query is answered with.
-    private func rows(of query: String, _ organisation: String) async throws -> [[String: String]] {
+    func rows(of query: String, _ organisation: String) async throws -> [[String: String]] {
         var request = WebRequest(
             url: client.server.address.joined("api/v2/query", ["org": organisation]), route: "POST /api/v2/query")
         request.headers =
@@ -385,7 +404,7 @@ extension InfluxDBDestination {
     }
 
     private func deleteByPredicate(
-        _ item: Retraction, _ points: Points, _ times: ClosedRange<Int64>, in bucket: String, _ organisation: String
+        _ item: Subject, _ points: Points, _ times: ClosedRange<Int64>, in bucket: String, _ organisation: String
     ) async throws {
         let moment = Self.nanoseconds(times)
         let conditions =

@@ -23,7 +23,8 @@ import ReadingStore
 /// | 413 | too large |
 /// | 429, 503 | the destination's, not before `Retry-After` |
 ///
-/// What is taken back is looked up by its reading's id and deleted by its exact tags and timestamp.
+/// What is taken back is looked up by its reading's id and deleted by its exact tags and timestamp. So is what was written of a
+/// reading before its tags changed, once it is written anew.
 public struct InfluxDBDestination: Destination {
     /// Where in the server points are written, and what proves who writes.
     public enum Place: Sendable, Hashable {
@@ -115,6 +116,7 @@ public struct InfluxDBDestination: Destination {
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
         var (lines, outcomes): (LineWriter, [Outcome]) = (LineWriter(capacity: part.items.count * 192), [])
         outcomes.reserveCapacity(part.items.count)
+        var again: [Int] = []
         let person = part.person.clientUserID
         // An item is large: in the buffer none is copied.
         part.items.withUnsafeBufferPointer { items in
@@ -122,6 +124,7 @@ public struct InfluxDBDestination: Destination {
                 do throws(FormatOmission) {
                     try lines.append(items[index].reading, person: person, at: items[index].timestamp)
                     outcomes.append(Outcome(items[index].id, .delivered))
+                    if items[index].wasDelivered { again.append(index) }
                 } catch {
                     outcomes.append(Outcome(items[index].id, .refused("not sent: \(error)")))
                 }
@@ -139,6 +142,7 @@ public struct InfluxDBDestination: Destination {
             }
             return try await writeKept(part, after: error)
         }
+        if !again.isEmpty { try await deleteFormer(again.map { part.items[$0] }, of: part) }
         return outcomes
     }
 

@@ -161,6 +161,20 @@ struct PageTests {
         try await bench.stop()
     }
 
+    @Test("a clock that is not trusted is told in words with what to do about it, in each language, until it is over")
+    func clock() async throws {
+        let watch = SettableWatch()
+        let bench = try await APIBench(
+            tls: false, captures: [], settings: ["clock.require_sync": "true"], machine: watch.machine)
+        let ready = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: ready) }
+        async let seen: Void = browse("clock", bench.address + "/", ready.path)
+        #expect(await eventually { FileManager.default.fileExists(atPath: ready.path) })
+        watch.isSynchronized = true
+        try await seen
+        try await bench.stop()
+    }
+
     @Test(
         "a link opens the page once, also in a tab that shows it; it stays open over a reload, and ends with its session"
     )

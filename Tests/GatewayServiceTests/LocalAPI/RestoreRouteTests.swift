@@ -12,8 +12,11 @@ import Testing
 @Suite("Putting a backup back over HTTP", .timeLimit(.minutes(5))) struct RestoreRouteTests {
     private static let passphrase = "of several words"
 
-    private static func export() async throws -> [UInt8] {
+    private static func export(
+        _ prepare: (ReadingStore) async throws -> Void = { _ in }
+    ) async throws -> [UInt8] {
         let source = try await APIBench(tls: false, captures: ["two-meters"])
+        try await prepare(source.gateway.store)
         var octets: [UInt8] = []
         try await source.gateway.store.export(passphrase: passphrase) { octets += $0 }
         try await source.stop()
@@ -78,6 +81,40 @@ import Testing
         }
         let bad = try await finish(bench, token, #"{"passphrase":"\#(Self.passphrase)"}"#)
         #expect(bad.status == 400 && bad.code == "export_damaged", "\(bad.text)")
+        try await bench.stop()
+    }
+
+    @Test("what a person had said when the backup was made counts, and is asked anew: it may have been withdrawn since")
+    func consents() async throws {
+        let export = try await Self.export { store in
+            try await store.setConsents([.glucose, .weight], granted: true, of: store.currentUser().key)
+        }
+        let folder = try GatewayBench.scratch()
+        let file = folder.appendingPathComponent("export")
+        try Data(export).write(to: file)
+        try await ReadingStore.importing(
+            file.path, passphrase: Self.passphrase, into: folder.appendingPathComponent("state").path,
+            decoder: Gateway.decoder)
+        let bench = try await APIBench(tls: true, captures: [], in: folder)
+        let token = try await bench.token()
+        let restored = try await bench.send("/api/v1/setup", token: token).text
+        try await SchemaCheck.expect(restored, follows: "setup_steps")
+        for told in [
+            #"{"kind":"glucose","granted":true,"decided":false,"from_backup":true}"#,
+            #"{"kind":"weight","granted":true,"decided":false,"from_backup":true}"#,
+            #"{"kind":"spo2","granted":true,"decided":false,"from_backup":false}"#,
+        ] {
+            #expect(restored.contains(told), "\(restored)")
+        }
+        let store = bench.gateway.store
+        try await store.setConsents([.glucose], granted: false, of: store.currentUser().key)
+        let decided = try await bench.send("/api/v1/setup", token: token).text
+        for told in [
+            #"{"kind":"glucose","granted":false,"decided":true,"from_backup":false}"#,
+            #"{"kind":"weight","granted":true,"decided":false,"from_backup":true}"#,
+        ] {
+            #expect(decided.contains(told), "\(decided)")
+        }
         try await bench.stop()
     }
 

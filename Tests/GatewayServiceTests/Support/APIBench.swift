@@ -56,6 +56,7 @@ final class APIBench: Sendable {
         tls: Bool, meters: [EmulatedMeter] = [], captures: [String] = ["two-meters"],
         settings: [String: String] = [:], limits: ServerLimits = ServerLimits(), in place: URL? = nil,
         mostReadings: Int = HealthSyncRoutes.mostReadings, programs: RequestRate = RequestRate(),
+        machine: GatewayClock.Machine = GatewayClock.Machine(),
         time: @escaping @Sendable () async -> Date = { Date() }
     ) async throws {
         directory = try place ?? GatewayBench.scratch()
@@ -71,7 +72,7 @@ final class APIBench: Sendable {
         let settings = try Settings(
             environment: [:], flags: flags, managed: ManagedSettings(stateDirectory: state.path))
         gateway = try await Gateway.open(
-            settings, state: state, radio: { _, _ in radio }, isService: true, logger: logger)
+            settings, state: state, radio: { _, _ in radio }, machine: machine, isService: true, logger: logger)
         if !captures.isEmpty {
             _ = try await CaptureReplay(captures.map(Self.fixture)).run(with: gateway.reader())
         }

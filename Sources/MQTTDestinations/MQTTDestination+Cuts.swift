@@ -1,0 +1,83 @@
+import HealthReadings
+import MQTTLink
+import ReadingDelivery
+import ReadingFormats
+import ReadingStore
+
+/// How often and how long. Most of it tells a message that the broker does not take from a connection that is just bad.
+struct MQTTPace: Sendable {
+    /// From how many samples on a recording is published by itself: the messages of other readings are small.
+    var samples = 300
+    /// How many connections in a row have to end behind a message.
+    var cuts = 4
+    /// How soon behind the message a connection ends, if that is why.
+    var soon: Duration = .seconds(10)
+    /// How long a connection has to carry other messages before the message is tried again, at least.
+    var steady: Duration = .seconds(1)
+    /// How long behind a discovery that says something new it is published once more, at least.
+    var again: Duration = .seconds(10)
+
+    /// Whether the message of a reading may be more than a broker takes.
+    func isLarge(_ item: OutboxItem) -> Bool { (item.reading.record.value.series?.count ?? 0) >= samples }
+}
+
+extension MQTTDestination {
+    /// Publishes a message by itself, on a new connection each time that one ends right behind it.
+    ///
+    /// MQTT 3.1.1 has no word for a message that is too large: the broker ends the connection. So does one that is just bad. It
+    /// is the message's fault if connections that have carried others, for twice as long as they then lasted, end right behind
+    /// it, one after the other, and the next one still carries others.
+    ///
+    /// - Returns: the connection; and why the broker does not take the message, `nil` if it has it.
+    /// - Throws: what went wrong with a connection otherwise.
+    func publishAlone(
+        _ message: MQTTMessage
+    ) async throws(DeliveryFailure) -> (link: Link, refusal: DeliveryFailure?) {
+        let isKnown = cutSize.map { message.payload.count >= $0 } ?? false
+        var (cuts, pause) = (0, pace.steady)
+        while cuts < (isKnown ? 1 : pace.cuts) {
+            let link = try await linked()
+            if isKnown || cuts > 0 { try await requireSteady(link, for: pause) }
+            let begun = ContinuousClock.now
+            do throws(MQTTError) {
+                try await link.connection.publish(message)
+                if isKnown { cutSize = nil }
+                return (link, nil)
+            } catch {
+                let lasted = ContinuousClock.now - begun
+                guard error.kind == .lost, lasted < pace.soon else { throw DeliveryFailure(error) }
+                // What waits for an answer may know it before the connection counts as ended.
+                _ = await link.connection.ended()
+                cuts += 1
+                pause = max(pause, lasted * 2)
+            }
+        }
+        let link = try await linked()
+        try await requireSteady(link, for: pause)
+        cutSize = min(cutSize ?? .max, message.payload.count)
+        var refusal = DeliveryFailure(
+            .items, code: "payload_too_large",
+            message: "the broker ends the connection whenever it gets this recording of "
+                + "\(message.payload.count >> 10) KiB, and takes other messages: raise the size of messages that it takes",
+            needsPerson: true)
+        refusal.isOfTargetAlone = true
+        return (link, refusal)
+    }
+
+    /// Has a connection carry two messages, some time apart, which say what the broker keeps already.
+    ///
+    /// - Throws: why it ended.
+    private func requireSteady(_ link: Link, for pause: Duration) async throws(DeliveryFailure) {
+        let status = MQTTMessage(
+            topic: link.naming.topics.status, text: link.hasWill ? "online" : "offline", isRetained: true)
+        for wait in [Duration.zero, pause] {
+            do { try await Task.sleep(for: wait) } catch { throw DeliveryFailure(error) }
+            do throws(MQTTError) {
+                try await link.connection.publish(status)
+            } catch {
+                // A refusal has come over it, too.
+                guard error.kind != .lost, link.connection.isOpen else { throw DeliveryFailure(error) }
+            }
+        }
+    }
+}
