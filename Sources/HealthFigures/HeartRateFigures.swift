@@ -68,8 +68,8 @@ public struct HeartRateFigures: Sendable {
             if let lastSample, at < lastSample - 1_000_000 { beats.addGap() }
             lastSample = at
             if let number = sample.value {
-                let seconds = at.floored(over: 1_000_000)
-                intervals[seconds.floored(over: Int64(intervalSeconds)), default: Tally()].values.append(number)
+                let seconds = at.flooredDivision(by: 1_000_000)
+                intervals[seconds.flooredDivision(by: Int64(intervalSeconds)), default: Tally()].values.append(number)
             }
             beats.add(sample.intervals, at: Instant(microseconds: at), hasContact: sample.hasContact)
         }
@@ -94,7 +94,7 @@ public struct HeartRateFigures: Sendable {
     /// - Parameter range: only windows that begin in it; `nil`: all.
     public func variability(in range: ClosedRange<Instant>? = nil) -> [Window] {
         let length = Int64(windowSeconds) * 1_000_000
-        let windows = Dictionary(grouping: beats.beats) { $0.end.floored(over: length) }
+        let windows = Dictionary(grouping: beats.beats) { $0.end.flooredDivision(by: length) }
         return windows.sorted { $0.key < $1.key }.compactMap { number, beats in
             let begin = Instant(microseconds: number * length)
             guard range?.contains(begin) ?? true else { return nil }
@@ -109,13 +109,5 @@ extension Reading {
     public var seriesBegin: Instant? {
         guard let instant = time.instant else { return nil }
         return receivedAt.flooredToSecond == instant ? receivedAt : instant
-    }
-}
-
-extension Int64 {
-    /// The quotient, rounded down.
-    func floored(over divisor: Int64) -> Int64 {
-        let quotient = self / divisor
-        return self % divisor < 0 ? quotient - 1 : quotient
     }
 }

@@ -135,7 +135,8 @@ extension WallTime: CustomStringConvertible {
 }
 
 extension Int64 {
-    func flooredDivision(by divisor: Int64) -> Int64 {
+    /// The quotient, rounded down.
+    package func flooredDivision(by divisor: Int64) -> Int64 {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? quotient - 1 : quotient
     }

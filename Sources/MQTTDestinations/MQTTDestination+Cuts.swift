@@ -4,23 +4,6 @@ import ReadingDelivery
 import ReadingFormats
 import ReadingStore
 
-/// How often and how long. Most of it tells a message that the broker does not take from a connection that is just bad.
-struct MQTTPace: Sendable {
-    /// From how many samples on a recording is published by itself: the messages of other readings are small.
-    var samples = 300
-    /// How many connections in a row have to end behind a message.
-    var cuts = 4
-    /// How soon behind the message a connection ends, if that is why.
-    var soon: Duration = .seconds(10)
-    /// How long a connection has to carry other messages before the message is tried again, at least.
-    var steady: Duration = .seconds(1)
-    /// How long behind a discovery that says something new it is published once more, at least.
-    var again: Duration = .seconds(10)
-
-    /// Whether the message of a reading may be more than a broker takes.
-    func isLarge(_ item: OutboxItem) -> Bool { (item.reading.record.value.series?.count ?? 0) >= samples }
-}
-
 extension MQTTDestination {
     /// Publishes a message by itself, on a new connection each time that one ends right behind it.
     ///
@@ -46,8 +29,6 @@ extension MQTTDestination {
             } catch {
                 let lasted = ContinuousClock.now - begun
                 guard error.kind == .lost, lasted < pace.soon else { throw DeliveryFailure(error) }
-                // What waits for an answer may know it before the connection counts as ended.
-                _ = await link.connection.ended()
                 cuts += 1
                 pause = max(pause, lasted * 2)
             }
@@ -76,7 +57,7 @@ extension MQTTDestination {
                 try await link.connection.publish(status)
             } catch {
                 // A refusal has come over it, too.
-                guard error.kind != .lost, link.connection.isOpen else { throw DeliveryFailure(error) }
+                guard link.connection.isOpen else { throw DeliveryFailure(error) }
             }
         }
     }

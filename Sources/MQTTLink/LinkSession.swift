@@ -52,6 +52,7 @@ final class LinkSession {
         while ending == nil { serve() }
         let error = ending ?? .lost
         if let handle { mosquitto_destroy(handle) }
+        thread.stop(error)
         for entry in waiting { entry.answer.settle(.failure(error)) }
         for entry in published.values { entry.answer.settle(.failure(error)) }
         for entry in subscribed.values { entry.answer.settle(.failure(error)) }

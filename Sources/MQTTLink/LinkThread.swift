@@ -67,6 +67,10 @@ final class LinkThread: Sendable {
         }
     }
 
+    /// Takes no command any more. For the thread, before it tells those whose answers can't come: whoever knows of the end has to find
+    /// the connection closed.
+    func stop(_ error: MQTTError) { state.withLock { $0.ending = error } }
+
     /// Tells everybody that the connection has ended. For the thread, as the last it does.
     func end(_ error: MQTTError) {
         let (commands, enders) = state.withLock { state in

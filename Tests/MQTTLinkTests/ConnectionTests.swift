@@ -263,6 +263,22 @@ struct ConnectionTests {
         #expect(await connection.ended() == error)
     }
 
+    @Test("whoever is told that a message is lost with its connection finds the connection closed")
+    func closedOnceTold() async throws {
+        var script = ScriptedBroker.Script()
+        script.ends = { _ in true }
+        let broker = try ScriptedBroker(script)
+        for _ in 0..<50 {
+            let connection = try await MQTTConnection.open(
+                MQTTBroker(host: "127.0.0.1", port: broker.port), MQTTOptions(clientID: "test"))
+            let error = await failure { () throws(MQTTError) in
+                try await connection.publish(MQTTMessage(topic: "t", text: "x"))
+            }
+            #expect(!connection.isOpen)
+            #expect(error?.kind == .lost)
+        }
+    }
+
     @Test("closing takes a second at most, whatever the broker does, also in a cancelled task")
     func closing() async throws {
         let broker = try await TestBroker.start()

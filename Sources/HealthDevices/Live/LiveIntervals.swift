@@ -18,8 +18,7 @@ struct LiveIntervals: Sendable {
     mutating func admit(_ record: Record, at instant: Instant) -> Bool {
         guard length > 0 else { return true }
         let (kind, isValue) = (record.value.kind, record.exclusion == nil)
-        let (quotient, remainder) = instant.microseconds.quotientAndRemainder(dividingBy: length)
-        let interval = remainder < 0 ? quotient - 1 : quotient
+        let interval = instant.microseconds.flooredDivision(by: length)
         if let last = told[kind], last.interval == interval, last.isValue || !isValue { return false }
         told[kind] = (interval, isValue)
         return true

@@ -118,6 +118,34 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("a store of which everything was erased is not replaced before destinations have taken it back")
+    func stillToBeTakenBack() async throws {
+        let export = try await Self.export()
+        let bench = try await APIBench(tls: true, captures: [])
+        let (token, store) = (try await bench.token(), bench.gateway.store)
+        let place = try await store.setDestination(
+            "diary", kind: "file", kinds: [.weight], hasUniqueSeconds: false, needsSource: false, canRetract: true)
+        let now = Instant.systemClock.flooredToSecond
+        let entry = #"{"kind":"weight","value":"70.5","unit":"kg","time":"\#(now.description)"}"#
+        let entered = try await bench.send("/api/v1/readings", .POST, token: token, body: entry)
+        #expect(entered.status == 201, "\(entered.text)")
+        let group = try #require(try await store.groupsWaiting(at: place).first)
+        let items = try await store.outboxBatch(
+            user: group.user, resource: group.resource, provider: group.provider, limit: 10, at: place)
+        try await store.acknowledge(items.map(\.id), at: now)
+        _ = try await store.eraseUser(group.user, retracts: true)
+        let refused = try await send(bench, token, export[..<1000], at: 0, of: export.count)
+        #expect(refused.status == 409 && refused.code == "store_not_empty", "\(refused.text)")
+        let waiting = try await bench.send("/api/v1/setup", token: token).text
+        #expect(waiting.contains(#""restore":{"possible":false"#), "\(waiting)")
+        let retractions = try await store.retractions(at: place, limit: 10)
+        #expect(retractions.count == 1)
+        try await store.acknowledgeRetractions(retractions.map(\.key))
+        let taken = try await send(bench, token, export[..<1000], at: 0, of: export.count)
+        #expect(taken.status == 200, "\(taken.text)")
+        try await bench.stop()
+    }
+
     @Test("what is too large, out of step, of another type or names a path is refused, and nothing is written")
     func refused() async throws {
         let bench = try await APIBench(tls: true, captures: [])
