@@ -1,4 +1,5 @@
 import GATTClient
+import HealthReadings
 import LibDBus
 import Logging
 import Synchronization
@@ -196,8 +197,5 @@ final class AgentObject: Sendable {
     private static let rejected = DBusError.remote(name: "org.bluez.Error.Rejected", message: "Rejected")
     private static let cancelled = DBusError.remote(name: "org.bluez.Error.Canceled", message: "Canceled")
 
-    static func digits(_ passkey: UInt32) -> String {
-        let text = String(passkey)
-        return String(repeating: "0", count: max(0, 6 - text.count)) + text
-    }
+    static func digits(_ passkey: UInt32) -> String { String(passkey, digits: 6) }
 }

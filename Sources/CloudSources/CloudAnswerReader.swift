@@ -41,7 +41,7 @@ struct CloudAnswerReader: Sendable {
         let cursor = ["cursor", "next_token", "nextToken"].lazy.compactMap { root[$0] }.first
         guard let cursor else { return CloudPage(records: records) }
         guard let next = cursor.text else { throw unexpected("cursor: expected a text", answer) }
-        return CloudPage(records: records, next: next.isEmpty ? nil : next)
+        return CloudPage(records: records, next: next.nonEmpty)
     }
 
     /// An answer that is an object.

@@ -101,16 +101,8 @@ package struct RecordedRadio: Radio {
     private func mapped<Element: Sendable>(
         _ stream: AsyncThrowingStream<Element, any Error>, _ change: @escaping @Sendable (Element) -> Element
     ) -> AsyncThrowingStream<Element, any Error> {
-        AsyncThrowingStream { continuation in
-            let task = Task {
-                do {
-                    for try await element in stream { continuation.yield(change(element)) }
-                    continuation.finish()
-                } catch {
-                    continuation.finish(throwing: error)
-                }
-            }
-            continuation.onTermination = { _ in task.cancel() }
+        .producing { yield in
+            for try await element in stream { yield(change(element)) }
         }
     }
 

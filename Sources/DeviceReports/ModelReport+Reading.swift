@@ -80,24 +80,11 @@ extension ModelReport {
     // MARK: Parts
 
     private static func octets(_ text: String, _ place: String) throws(ModelReportError) -> [UInt8] {
-        let digits = Array(text.utf8)
-        guard digits.count.isMultiple(of: 2), digits.count <= 2 * longestValue else {
+        guard text.utf8.count.isMultiple(of: 2), text.utf8.count <= 2 * longestValue else {
             throw ModelReportError("\(place): expected at most \(longestValue) octets in hexadecimal")
         }
-        func value(_ digit: UInt8) -> UInt8? {
-            switch digit {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-            default: nil
-            }
-        }
-        var octets: [UInt8] = []
-        octets.reserveCapacity(digits.count / 2)
-        for index in stride(from: 0, to: digits.count, by: 2) {
-            guard let high = value(digits[index]), let low = value(digits[index + 1]) else {
-                throw ModelReportError("\(place): expected hexadecimal digits in lower case")
-            }
-            octets.append(high << 4 | low)
+        guard text.utf8.allSatisfy(\.isLowercaseHexadecimal), let octets = [UInt8](hexadecimal: text) else {
+            throw ModelReportError("\(place): expected hexadecimal digits in lower case")
         }
         return octets
     }

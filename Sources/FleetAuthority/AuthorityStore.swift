@@ -438,13 +438,3 @@ package struct AuthorityStore: Sendable {
         }
     }
 }
-
-extension [UInt8] {
-    /// Reads hexadecimal digits, with or without a zero before an odd number of them.
-    init(serial text: String) {
-        let digits = Array((text.utf8.count.isMultiple(of: 2) ? text : "0" + text).utf8)
-        self = stride(from: 0, to: digits.count, by: 2).compactMap {
-            UInt8(String(decoding: digits[$0..<$0 + 2], as: UTF8.self), radix: 16)
-        }
-    }
-}

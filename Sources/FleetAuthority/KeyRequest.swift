@@ -101,4 +101,9 @@ extension [UInt8] {
         let digits = hexadecimal().drop { $0 == "0" }
         return digits.isEmpty ? "0" : String(digits)
     }
+
+    /// Reads such a serial number; nothing where it is none.
+    init(serial text: String) {
+        self = [UInt8](hexadecimal: text.utf8.count.isMultiple(of: 2) ? text : "0" + text) ?? []
+    }
 }

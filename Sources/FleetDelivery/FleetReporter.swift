@@ -125,7 +125,7 @@ package enum FleetPacking {
     /// A reading as a batch has it. A centre takes no empty name: somebody whom nobody has named is `nil`.
     package static func document(_ item: OutboxItem, _ revision: Int64, _ person: StoreUser) -> FleetReading {
         let name = person.clientUserID
-        return FleetReading(item.reading, revision: revision, person: name.isEmpty ? nil : name)
+        return FleetReading(item.reading, revision: revision, person: name.nonEmpty)
     }
 
     /// Parts of at most 100 readings and 64 KiB; a larger reading is a part of its own.

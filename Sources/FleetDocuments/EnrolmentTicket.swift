@@ -145,11 +145,7 @@ public struct EnrolmentAnswer: Sendable, Hashable {
 extension DocumentPart {
     /// So many hexadecimal digits in lower case.
     func hexadecimalDigits(_ count: Int) throws(FleetDocumentError) -> String {
-        let isDigit = { (octet: UInt8) in
-            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet)
-                || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(octet)
-        }
-        guard let text = string, text.utf8.count == count, text.utf8.allSatisfy(isDigit) else {
+        guard let text = string, text.utf8.count == count, text.utf8.allSatisfy(\.isLowercaseHexadecimal) else {
             throw unexpected("\(count) hexadecimal digits in lower case")
         }
         return text

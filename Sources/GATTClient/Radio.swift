@@ -157,21 +157,11 @@ extension Radio {
     /// services, bond or signal.
     public func advertisements(of addresses: Set<DeviceAddress>) -> AsyncThrowingStream<Advertisement, any Error> {
         let bits = Set(addresses.map(\.bits))
-        return AsyncThrowingStream { continuation in
-            let task = Task {
-                do {
-                    for try await advertisement in advertisements()
-                    where advertisement.address.map({ bits.contains($0.bits) }) == true
-                        && !advertisement.serviceData.isEmpty
-                    {
-                        continuation.yield(advertisement)
-                    }
-                    continuation.finish()
-                } catch {
-                    continuation.finish(throwing: error)
-                }
+        return .producing { yield in
+            for try await advertisement in self.advertisements()
+            where advertisement.address.map({ bits.contains($0.bits) }) == true && !advertisement.serviceData.isEmpty {
+                yield(advertisement)
             }
-            continuation.onTermination = { _ in task.cancel() }
         }
     }
 }

@@ -64,13 +64,10 @@ extension GlucoseMeasurementContext {
 
 extension SystemID: DocumentCoding {
     var document: JSONValue {
-        func hex(_ value: UInt64, _ digits: Int) -> JSONValue {
-            let text = String(value, radix: 16)
-            return .string(String(repeating: "0", count: digits - text.count) + text)
-        }
-        return .object([
-            "manufacturer_identifier": hex(manufacturerIdentifier, 10),
-            "organizationally_unique_identifier": hex(UInt64(organizationallyUniqueIdentifier), 6),
+        .object([
+            "manufacturer_identifier": .string(String(manufacturerIdentifier, digits: 10, radix: 16)),
+            "organizationally_unique_identifier": .string(
+                String(organizationallyUniqueIdentifier, digits: 6, radix: 16)),
         ])
     }
 }

@@ -64,8 +64,7 @@ package final class AccessPoint: Sendable {
         case "on": usesTLS = true
         case "off":
             guard listen.isLoopback else {
-                throw Problem(
-                    "config_invalid", .configuration,
+                throw Problem.configInvalid(
                     "http.tls: off, and http.listen is \(listen): readings would go over the network unencrypted",
                     hint: "remove http.tls, or listen on 127.0.0.1:\(listen.port)")
             }

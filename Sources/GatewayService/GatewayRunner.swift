@@ -172,56 +172,87 @@ public struct GatewayRunner: Service, CustomStringConvertible {
     ///
     /// - Returns: what the next one starts with; `nil`: there is none.
     private func run(_ life: Life, _ reloads: AsyncStream<Settings>) async throws -> Life? {
-        let (begun, captures) = (life.settings, life.captures)
         let sandbox = try await connection()
         let manager = ServiceManager()
+        guard let gateway = try await open(life, sandbox, manager) else { return nil }
+        try await nameUser(of: gateway)
+        // Another process may have changed the settings while this one waited for the store.
+        let door = try AccessPoint(
+            gateway.settings, directory: state.path, port: life.port, logger: logger,
+            time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
+        gateway.door = door
+        gateway.removeStraySecrets()
+        await gateway.restores.begin(after: life.outcome)
+        try await askForOwner(door, gateway, isShown: sandbox != nil || !life.captures.isEmpty)
+        gateway.onSettings { [announce] in announce(.settings($0)) }
+        for message in gateway.destinations.undelivered { announce(.notDelivering(message)) }
+
+        var services = try services(of: gateway, door, manager, life.captures, reloads)
+        let isAnew = Mutex(false)
+        let restarts = gateway.restartRequests()
+        if let fleet = gateway.fleet {
+            // Before anything connects: the centre's first answer already tells whether its settings are good.
+            await fleet.attach(gateway)
+            services.append(FleetTrialService(desk: fleet))
+        }
+        let group = ServiceGroup(
+            configuration: .init(
+                services: services.map { .init(service: LastingService(service: $0)) } + [
+                    .init(
+                        service: RestartService(requests: restarts) { isAnew.withLock { $0 = true } },
+                        successTerminationBehavior: .gracefullyShutdownGroup)
+                ], logger: .quiet(logger)))
+        do {
+            try await withGracefulShutdownHandler {
+                try await group.run()
+            } onGracefulShutdown: {
+                manager?.notify("STOPPING=1")
+            }
+        } catch {
+            await door.close()
+            try? await gateway.close()
+            throw error
+        }
+        unlink(state.socket)
+        await door.close()
+        let next = try? gateway.settings.readAgain()
+        let backup = await gateway.restores.pending
+        try await gateway.close()
+        return isAnew.withLock(\.self)
+            ? Life(settings: next ?? gateway.settings, isFixed: next == nil, port: door.port, backup: backup) : nil
+    }
+
+    /// Opens the gateway; `nil` if it is stopped before it is open.
+    private func open(_ life: Life, _ sandbox: VitalConnection?, _ manager: ServiceManager?) async throws -> Gateway? {
         let narration = StartNarration(manager, logger)
-        let gateway: Gateway
         do {
             // What tells of a store that is made one of this version also asks for more time, of a manager that stops the
             // gateway too: it has to end by itself, and the next start goes on.
-            gateway = try await cancelWhenGracefulShutdown { [state, named, radio, logger] in
+            let gateway: Gateway = try await cancelWhenGracefulShutdown { [state, named, radio, logger] in
                 try await WorkProgress.following { progress in
                     try await Gateway.open(
-                        begun, state: state, sandbox: sandbox, named: named, radio: radio, isService: true,
+                        life.settings, state: state, sandbox: sandbox, named: named, radio: radio, isService: true,
                         isFixed: life.isFixed, patience: .seconds(5), logger: logger, progress: progress)
                 } tell: {
                     narration.tell($0)
                 }
             }
+            return gateway
         } catch is CancellationError {
             return nil
         }
-        // Another process may have changed them while this one waited for the store.
-        let settings = gateway.settings
-        try await nameUser(of: gateway)
-        let door = try AccessPoint(
-            settings, directory: state.path, port: life.port, logger: logger,
-            time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
-        gateway.door = door
-        gateway.removeStraySecrets()
-        await gateway.restores.begin(after: life.outcome)
-        try await askForOwner(door, gateway, isShown: sandbox != nil || !captures.isEmpty)
-        gateway.onSettings { [announce] in announce(.settings($0)) }
-        for message in gateway.destinations.undelivered { announce(.notDelivering(message)) }
+    }
 
-        let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
+    /// What runs together. The last to come is the first to be stopped.
+    private func services(
+        of gateway: Gateway, _ door: AccessPoint, _ manager: ServiceManager?, _ captures: [String],
+        _ reloads: AsyncStream<Settings>
+    ) throws -> [any Service] {
+        let settings = gateway.settings
+        let narrator = Narrator(showsValues: showsValues) { [announce] in announce(.way($0)) }
         let (hub, counters) = (APIEventHub(), RequestCounters())
         let (isUp, isUpForBackups) = (AsyncStream<Void>.makeStream(), AsyncStream<Void>.makeStream())
-        let server = LocalServer(
-            gateway: gateway, door: door, hub: hub, counters: counters,
-            isLocked: { gateway.store.lockedBecause != nil }, logger: .quiet(logger))
-        let page = server.service { address in
-            let needsLink = !door.trustsThisMachine
-            if !door.isClaimed {
-                let link = showsLink ? try? await door.setupLink() : nil
-                announce(link.map { .setup($0) } ?? .unclaimed(address))
-            } else {
-                announce(
-                    showsLink && needsLink
-                        ? .link(door.pageLink(now: Date())) : .page(address, needsLink: needsLink))
-            }
-            manager?.notify("READY=1", "STATUS=The page is at \(address)")
+        let page = page(of: gateway, door, hub, counters, manager) {
             isUp.continuation.finish()
             isUpForBackups.continuation.finish()
         }
@@ -266,17 +297,24 @@ public struct GatewayRunner: Service, CustomStringConvertible {
             services.append(
                 ReplayService(gateway: gateway, captures: captures, narrator: narrator, announce: announce))
         }
-        // The last to come is the first to be stopped: a meter is let go before anything else is.
+        return services + (try sources(of: gateway, settings, hub, counters, narrator))
+    }
+
+    /// What brings readings. A meter is let go before anything else is stopped.
+    private func sources(
+        of gateway: Gateway, _ settings: Settings, _ hub: APIEventHub, _ counters: RequestCounters, _ narrator: Narrator
+    ) throws -> [any Service] {
+        var services: [any Service] = []
         if let meters = try? gateway.requireManager() {
             services.append(
                 MeterService(manager: meters, clock: gateway.clock, narrator: narrator, announce: announce) { event in
                     hub.post(event)
                     if case .failed(_, let failure, _) = event { counters.count(failure: failure.code) }
                 })
-        }
-        let recorded = settings.recordedDevices
-        if !recorded.isEmpty, (try? gateway.requireManager()) != nil {
-            services.append(RecordingService(gateway: gateway, addresses: recorded, narrator: narrator))
+            let recorded = settings.recordedDevices
+            if !recorded.isEmpty {
+                services.append(RecordingService(gateway: gateway, addresses: recorded, narrator: narrator))
+            }
         }
         if let interval = settings.cloudInterval {
             services.append(CloudFetching(gateway: gateway, interval: interval, logger: logger))
@@ -285,40 +323,32 @@ public struct GatewayRunner: Service, CustomStringConvertible {
             services.append(
                 SensorService(
                     gateway: gateway, desk: try gateway.sensors.desk(), name: name, narrator: narrator
-                ) { announce(.reader($0)) })
+                ) { [announce] in announce(.reader($0)) })
         }
-        let isAnew = Mutex(false)
-        let restarts = gateway.restartRequests()
-        if let fleet = gateway.fleet {
-            // Before anything connects: the centre's first answer already tells whether its settings are good.
-            await fleet.attach(gateway)
-            services.append(FleetTrialService(desk: fleet))
-        }
-        let group = ServiceGroup(
-            configuration: .init(
-                services: services.map { .init(service: LastingService(service: $0)) } + [
-                    .init(
-                        service: RestartService(requests: restarts) { isAnew.withLock { $0 = true } },
-                        successTerminationBehavior: .gracefullyShutdownGroup)
-                ], logger: .quiet(logger)))
-        do {
-            try await withGracefulShutdownHandler {
-                try await group.run()
-            } onGracefulShutdown: {
-                manager?.notify("STOPPING=1")
+        return services
+    }
+
+    /// The page, which tells the person in front of the gateway and the service manager once it is up.
+    private func page(
+        of gateway: Gateway, _ door: AccessPoint, _ hub: APIEventHub, _ counters: RequestCounters,
+        _ manager: ServiceManager?, isUp: @escaping @Sendable () -> Void
+    ) -> some Service {
+        let server = LocalServer(
+            gateway: gateway, door: door, hub: hub, counters: counters,
+            isLocked: { gateway.store.lockedBecause != nil }, logger: .quiet(logger))
+        return server.service { [announce, showsLink] address in
+            let needsLink = !door.trustsThisMachine
+            if !door.isClaimed {
+                let link = showsLink ? try? await door.setupLink() : nil
+                announce(link.map { .setup($0) } ?? .unclaimed(address))
+            } else {
+                announce(
+                    showsLink && needsLink
+                        ? .link(door.pageLink(now: Date())) : .page(address, needsLink: needsLink))
             }
-        } catch {
-            await door.close()
-            try? await gateway.close()
-            throw error
+            manager?.notify("READY=1", "STATUS=The page is at \(address)")
+            isUp()
         }
-        unlink(state.socket)
-        await door.close()
-        let next = try? gateway.settings.readAgain()
-        let backup = await gateway.restores.pending
-        try await gateway.close()
-        return isAnew.withLock(\.self)
-            ? Life(settings: next ?? gateway.settings, isFixed: next == nil, port: door.port, backup: backup) : nil
     }
 }
 

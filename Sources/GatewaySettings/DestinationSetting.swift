@@ -37,8 +37,7 @@ public struct DestinationSetting: Sendable {
     init(_ node: Node, _ layer: Settings.Layer) throws(Problem) {
         let (line, path) = (node.mark?.line ?? 0, layer.path)
         func wrong(_ expected: String, _ found: Node?) -> Problem {
-            Problem(
-                "config_invalid", .configuration,
+            Problem.configInvalid(
                 "\(path):\(found?.mark?.line ?? line): destinations: expected \(expected), "
                     + "found \(found.map(Settings.words) ?? "nothing")")
         }
@@ -67,8 +66,7 @@ public struct DestinationSetting: Sendable {
         if let kind = node["kind"], !Settings.saysNothing(kind),
             kind.scalar?.string != DestinationKind.vital.name
         {
-            throw Problem(
-                "config_invalid", .configuration,
+            throw Problem.configInvalid(
                 "\(path):\(kind.mark?.line ?? line): server.kind: expected vital, found \(Settings.words(kind))",
                 hint: "other kinds of destinations stand under `destinations`")
         }
@@ -127,8 +125,7 @@ public struct DestinationSetting: Sendable {
 
     /// The problem of a value that is of its setting's form and cannot be used, with the value's place.
     package func unusable(_ key: String, _ message: String) -> Problem {
-        Problem(
-            "config_invalid", .configuration, "\(Settings.place(origin(of: key)))\(named(key)): \(message)")
+        Problem.configInvalid("\(Settings.place(origin(of: key)))\(named(key)): \(message)")
     }
 
     /// The text of a key; `nil` if nobody set it and it has no default.

@@ -10,8 +10,7 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// Reads `HOST:PORT`.
     /// - Throws: ``Problem`` with status 78 for anything else.
     public init(_ text: String) throws(Problem) {
-        let malformed = Problem(
-            "config_invalid", .configuration, "http.listen: expected HOST:PORT such as 127.0.0.1:8480, found '\(text)'")
+        let malformed = Problem.configInvalid("http.listen: expected HOST:PORT such as 127.0.0.1:8480, found '\(text)'")
         guard let colon = text.lastIndex(of: ":") else { throw malformed }
         let (place, digits) = (text[..<colon], text[text.index(after: colon)...])
         guard digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),

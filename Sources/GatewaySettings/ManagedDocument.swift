@@ -16,7 +16,7 @@ struct ManagedDocument {
         do {
             node = try text.flatMap { try Yams.compose(yaml: $0) }
         } catch {
-            throw Problem("config_invalid", .configuration, YAMLFault(error).message(path))
+            throw Problem.configInvalid(YAMLFault(error).message(path))
         }
         root = node?.mapping ?? Node.Mapping([])
     }

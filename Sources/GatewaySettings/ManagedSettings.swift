@@ -68,7 +68,7 @@ public struct ManagedSettings: Sendable, Hashable {
         _ value: Settings.Value, of definition: SettingDefinition, _ key: String
     ) throws(Problem) -> Settings.Value {
         func refused(_ reason: String, hint: String? = nil) -> Problem {
-            Problem("config_invalid", .configuration, "\(Settings.place(value.origin))\(key): \(reason)", hint: hint)
+            Problem.configInvalid("\(Settings.place(value.origin))\(key): \(reason)", hint: hint)
         }
         guard !definition.isAdministrators else {
             throw refused(

@@ -22,8 +22,7 @@ public struct PersonSetting: Sendable, Hashable {
         origin = .file(path: path, line: line)
         func wrong(_ expected: String, _ found: Node?) -> Problem {
             let words = found?.scalar.map { "'\($0.string)'" } ?? (found == nil ? "nothing" : "something else")
-            return Problem(
-                "config_invalid", .configuration,
+            return Problem.configInvalid(
                 "\(path):\(found?.mark?.line ?? line): users: expected \(expected), found \(words)")
         }
         guard let members = node.mapping else { throw wrong("client_user_id, time_zone, devices and reports", node) }
@@ -78,8 +77,7 @@ public struct PersonSetting: Sendable, Hashable {
             for share in person.shares {
                 if let other = taken.updateValue(person.clientUserID, forKey: share) {
                     let device = DeviceAddress(bits: share.address, kind: .random)
-                    throw Problem(
-                        "config_invalid", .configuration,
+                    throw Problem.configInvalid(
                         "\(Settings.place(person.origin))users: \(other) and \(person.clientUserID) both have slot "
                             + "\(share.slot.map(String.init) ?? "all") of \(device)",
                         hint: "give each person the slot they press on the device")

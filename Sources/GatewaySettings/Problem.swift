@@ -37,6 +37,16 @@ public struct Problem: Error, Sendable, Hashable, Codable {
 }
 
 extension Problem {
+    /// Makes the problem of a command or request that nobody can carry out as it is written: `usage`, status 64.
+    package static func usage(_ message: String, hint: String? = nil) -> Problem {
+        Problem("usage", .usage, message, hint: hint)
+    }
+
+    /// Makes the problem of settings that cannot be used: `config_invalid`, status 78.
+    package static func configInvalid(_ message: String, hint: String? = nil) -> Problem {
+        Problem("config_invalid", .configuration, message, hint: hint)
+    }
+
     /// Whether the same may succeed later without anyone doing anything: else a person has to change something first.
     public var isTemporary: Bool {
         switch status {

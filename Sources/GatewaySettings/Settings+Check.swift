@@ -9,9 +9,7 @@ extension Settings {
     func requireUsable() throws {
         for destination in destinations {
             for key in destination.kind.required where destination[key] == nil && destination.list(key).isEmpty {
-                throw Problem(
-                    "config_invalid", .configuration,
-                    "\(Self.place(destination.origin))\(destination.title): \(key) is missing")
+                throw Problem.configInvalid("\(Self.place(destination.origin))\(destination.title): \(key) is missing")
             }
         }
         for destination in destinations where destination.kind == .vital {
@@ -19,8 +17,7 @@ extension Settings {
             do throws(InvalidBaseURL) {
                 _ = try VitalServer(baseURL: url)
             } catch  where error != .credentials {
-                throw Problem(
-                    "config_invalid", .configuration,
+                throw Problem.configInvalid(
                     Self.place(destination.origin(of: "base_url"))
                         + "\(destination.named("base_url")) cannot be used: \(error.reason)")
             } catch {
@@ -78,7 +75,7 @@ extension Settings {
 
     /// The problem of a value that is of its setting's form and cannot be used, with the value's place.
     package func unusable(_ key: String, _ message: String, hint: String? = nil) -> Problem {
-        Problem("config_invalid", .configuration, place(of: key) + message, hint: hint)
+        Problem.configInvalid(place(of: key) + message, hint: hint)
     }
 
     /// Where a setting's value came from, as messages begin with it; empty where nothing can be named.

@@ -13,7 +13,7 @@ struct DestinationSection {
         let path = layer.path
         if body.null != nil || body.scalar?.string.isEmpty == true { return }
         guard let nodes = body.sequence else {
-            throw Self.refused(
+            throw Problem.configInvalid(
                 "\(path):\(body.mark?.line ?? 0): destinations: expected a list of destinations, "
                     + "found \(Settings.words(body))")
         }
@@ -21,7 +21,7 @@ struct DestinationSection {
         for node in nodes {
             let destination = try DestinationSetting(node, layer)
             guard !destinations.contains(where: { $0.name == destination.name }) else {
-                throw Self.refused(
+                throw Problem.configInvalid(
                     "\(path):\(node.mark?.line ?? 0): destinations: there are two named \(destination.name)")
             }
             destinations.append(destination)
@@ -56,7 +56,7 @@ struct DestinationSection {
             return [implied]
         }
         if let named {
-            throw Self.refused(
+            throw Problem.configInvalid(
                 "\(Settings.place(server.origin))a `server:` section is the destination named "
                     + "\(DestinationSetting.serverName), and `destinations` names one too "
                     + "(\(Settings.place(named.origin, end: "")))",
@@ -67,15 +67,11 @@ struct DestinationSection {
 
     private static func stray(_ override: Settings.ServerOverride, besides listed: [DestinationSetting]) -> Problem {
         let name = DestinationSetting.serverName
-        return refused(
+        return Problem.configInvalid(
             "\(override.source) sets `\(override.key)` of the destination \(name), and the settings name only: "
                 + listed.map(\.name).joined(separator: ", "),
             hint: "name a destination `\(name)`, or unset \(override.source)"
                 + "; HEALTHRELAY_DESTINATIONS_<NAME>_<KEY> sets a key of any destination")
-    }
-
-    static func refused(_ message: String, hint: String? = nil) -> Problem {
-        Problem("config_invalid", .configuration, message, hint: hint)
     }
 }
 
@@ -96,7 +92,7 @@ extension Settings {
             for definition in destination.kind.settings {
                 let variable = destination.variable(of: definition.key)
                 if let other = places.updateValue((index, definition), forKey: variable) {
-                    throw DestinationSection.refused(
+                    throw Problem.configInvalid(
                         "destinations: \(destinations[other.index].name) and \(destination.name) share the environment "
                             + "variable \(variable)", hint: "give one of them another name")
                 }
@@ -105,7 +101,7 @@ extension Settings {
         for (variable, text) in environment.sorted(by: { $0.key < $1.key })
         where variable.hasPrefix(DestinationSetting.variablePrefix) && !text.isEmpty {
             guard let place = places[variable] else {
-                throw DestinationSection.refused(
+                throw Problem.configInvalid(
                     "\(variable): there is no destination with such a setting",
                     hint: "the environment overrides settings of destinations that the settings file names: "
                         + destinations.map(\.name).joined(separator: ", "))
@@ -127,14 +123,14 @@ extension Settings {
         let known = (DestinationSetting.serverKeys + ["kind"]).map(serverVariable)
         for (variable, text) in environment.sorted(by: { $0.key < $1.key }) where !text.isEmpty {
             if variable == String(DestinationSetting.variablePrefix.dropLast()) {
-                throw DestinationSection.refused(
+                throw Problem.configInvalid(
                     "\(variable): destinations cannot be set by one variable",
                     hint:
                         "name them in the settings file; \(DestinationSetting.variablePrefix)<NAME>_<KEY> sets a key of one"
                 )
             }
             if variable == String(prefix.dropLast()) || variable.hasPrefix(prefix) && !known.contains(variable) {
-                throw DestinationSection.refused(
+                throw Problem.configInvalid(
                     "\(variable): there is no such setting", hint: "known: " + known.joined(separator: ", "))
             }
         }
@@ -173,19 +169,19 @@ extension Settings {
         _ destinations: inout [DestinationSetting], _ environment: [String: String], flags: [String: String]
     ) throws(Problem) {
         if let kind = environment[serverVariable("kind")], !kind.isEmpty, kind != DestinationKind.vital.name {
-            throw DestinationSection.refused("\(serverVariable("kind")): server.kind: expected vital, found '\(kind)'")
+            throw Problem.configInvalid("\(serverVariable("kind")): server.kind: expected vital, found '\(kind)'")
         }
         for override in serverOverrides(environment, flags: flags) {
             let (key, origin) = (override.key, override.origin)
             guard let index = destinations.firstIndex(where: { $0.name == DestinationSetting.serverName }),
                 let definition = destinations[index].definition(of: key)
             else {
-                throw DestinationSection.refused("\(place(origin))the destination vital has no setting `\(key)`")
+                throw Problem.configInvalid("\(place(origin))the destination vital has no setting `\(key)`")
             }
             if case .environment(let variable) = origin,
                 case .environment(let other) = destinations[index].origin(of: key)
             {
-                throw DestinationSection.refused("\(variable) and \(other) set the same setting")
+                throw Problem.configInvalid("\(variable) and \(other) set the same setting")
             }
             try destinations[index].set(definition, override.text, origin)
         }

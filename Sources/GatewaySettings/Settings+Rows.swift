@@ -21,7 +21,7 @@ package struct SettingRow: Sendable {
     /// The file and line, or the variable.
     package var place: String? {
         let place = Settings.place(origin, end: "")
-        return place.isEmpty ? nil : place
+        return place.nonEmpty
     }
 }
 

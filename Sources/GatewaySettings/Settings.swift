@@ -75,7 +75,7 @@ public struct Settings: Sendable {
     init(_ sources: Sources, managedText: String?) throws {
         var sources = sources
         let (environment, flags) = (sources.environment, sources.flags)
-        let named = sources.named ?? environment["HEALTHRELAY_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        let named = sources.named ?? environment["HEALTHRELAY_CONFIG"].flatMap(\.nonEmpty)
         let path = named ?? Self.file(among: Self.usualPaths(environment), known: sources.found)
         sources.found = named == nil ? path : nil
         // A file that the administrator names is the administrator's, wherever it lies.
@@ -147,12 +147,11 @@ public struct Settings: Sendable {
         do {
             root = try Yams.compose(yaml: text)
         } catch {
-            throw Problem("config_invalid", .configuration, YAMLFault(error).message(path))
+            throw Problem.configInvalid(YAMLFault(error).message(path))
         }
         guard let root, root != Node("") else { return }
         guard let sections = root.mapping else {
-            throw Problem(
-                "config_invalid", .configuration,
+            throw Problem.configInvalid(
                 // Not what was found: a file that was named by mistake may hold a secret.
                 "\(path): expected sections such as `user:`, found \(root.sequence == nil ? "a text" : "a list")")
         }
@@ -178,8 +177,7 @@ public struct Settings: Sendable {
         }
         guard let members = body.mapping else {
             if body.scalar?.string.isEmpty == true || body.null != nil { return }
-            throw Problem(
-                "config_invalid", .configuration,
+            throw Problem.configInvalid(
                 "\(path):\(line): expected settings under `\(section)`, found \(Self.words(body))")
         }
         if isServer {
@@ -228,8 +226,7 @@ public struct Settings: Sendable {
         case (_, .scalar(let scalar)): return try value(of: definition, key, text: scalar.string, place)
         default: break
         }
-        throw Problem(
-            "config_invalid", .configuration,
+        throw Problem.configInvalid(
             "\(Self.place(place))\(key): expected \(definition.expectation), found \(words(node))")
     }
 
@@ -286,8 +283,7 @@ public struct Settings: Sendable {
     private mutating func readUsers(_ body: Node, _ path: String) throws {
         if body.null != nil || body.scalar?.string.isEmpty == true { return }
         guard let nodes = body.sequence else {
-            throw Problem(
-                "config_invalid", .configuration,
+            throw Problem.configInvalid(
                 "\(path):\(body.mark?.line ?? 0): users: expected a list of people, found \(Self.words(body))")
         }
         var read: [PersonSetting] = []
@@ -299,8 +295,7 @@ public struct Settings: Sendable {
             }
             // Which of two entries counts must not depend on their order.
             guard let joined = read[former].joined(with: person) else {
-                throw Problem(
-                    "config_invalid", .configuration,
+                throw Problem.configInvalid(
                     "\(path):\(node.mark?.line ?? 0): users: two entries of \(person.clientUserID) contradict each other",
                     hint: "put everything about one person into one entry")
             }
@@ -324,9 +319,8 @@ public struct Settings: Sendable {
     }
 
     static func unknown(_ key: String, _ path: String, _ line: Int, known: Set<String>) -> Problem {
-        Problem(
-            "config_invalid", .configuration, "\(path):\(line): there is no setting `\(key)`",
-            hint: "known: " + known.sorted().joined(separator: ", "))
+        Problem.configInvalid(
+            "\(path):\(line): there is no setting `\(key)`", hint: "known: " + known.sorted().joined(separator: ", "))
     }
 
     /// The text of a setting; nil where nobody set it and it has no standard.

@@ -76,7 +76,7 @@ struct IndexBuilder {
             ?? conversation.namedByRead.first { $0.value == .deviceName }?.key
         guard let handle, let value = conversation.reads[handle] else { return nil }
         let name = String(decoding: value.octets.prefix { $0 != 0 }, as: UTF8.self)
-        return name.isEmpty ? nil : name
+        return name.nonEmpty
     }
 
     private var now: Instant { Instant(microseconds: scanner.time) }

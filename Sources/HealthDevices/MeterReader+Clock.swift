@@ -144,7 +144,7 @@ extension MeterReader {
     ) async throws -> ClockSetting {
         let found = try await link.peripheral.whileNotifying([link.answers]) {
             var course = OneTouchLink.Course()
-            let before = try await link.clock(received: 0, &course)
+            let before = try await link.clock(&course)
             // The memory may refuse it: this machine's clock is then not to be trusted with the meter's.
             if let before { contact = try await memory.noteClock(before, in: contact) }
             let now = wallTime(.systemClock)
@@ -159,7 +159,7 @@ extension MeterReader {
                     hint: "set it at the meter")
             }
             try await link.acknowledge(0)
-            return (before, now, try await link.clock(received: 0, &course))
+            return (before, now, try await link.clock(&course))
         }
         return ClockSetting(device: device, before: found.0, written: found.1, after: found.2)
     }

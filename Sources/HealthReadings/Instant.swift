@@ -54,10 +54,9 @@ extension Instant: CustomStringConvertible {
         let fraction = remainder < 0 ? remainder + 1_000_000 : remainder
         let clock = WallTime(secondsSinceEpoch: seconds).description
         guard fraction != 0 else { return clock + "Z" }
-        let digits = String(fraction)
-        var padded = String(repeating: "0", count: 6 - digits.count) + digits
-        while padded.last == "0" { padded.removeLast() }
-        return clock + "." + padded + "Z"
+        var digits = String(fraction, digits: 6)
+        while digits.last == "0" { digits.removeLast() }
+        return clock + "." + digits + "Z"
     }
 
     /// Reads RFC 3339 (`2026-11-20T13:30:00+01:00`, `…T12:30:00.5Z`); digits beyond microseconds are dropped.

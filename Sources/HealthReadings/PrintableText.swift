@@ -14,7 +14,7 @@ public enum PrintableText {
         var escaped = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             if needsEscape(scalar), !(keepsLines && scalar == "\n") {
-                escaped.append(contentsOf: "\\u\(hexadecimal(scalar.value))".unicodeScalars)
+                escaped.append(contentsOf: "\\u\(String(scalar.value, digits: 4, radix: 16))".unicodeScalars)
             } else {
                 escaped.append(scalar)
             }
@@ -49,10 +49,5 @@ public enum PrintableText {
             default: false
             }
         }
-    }
-
-    private static func hexadecimal(_ value: UInt32) -> String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     }
 }

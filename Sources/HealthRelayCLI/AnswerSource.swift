@@ -58,21 +58,17 @@ enum AnswerSource: Sendable {
                 Terminal.error("Six digits are needed, as the device shows them.")
             }
         case .comparison(let digits, let device):
-            return .confirmation(try await yes("Does \(device) show \(digits.digits)? [y/N] "))
+            return .confirmation(try await TerminalInput.yes("Does \(device) show \(digits.digits)? [y/N] "))
         case .unauthenticated(let device):
             return .confirmation(
-                try await yes("\(device) asks for no digits, so nothing proves which device it is. Pair it? [y/N] "))
+                try await TerminalInput.yes(
+                    "\(device) asks for no digits, so nothing proves which device it is. Pair it? [y/N] "))
         case .move(let words):
             for line in words { Terminal.error(PrintableText.escaped(line)) }
-            return .confirmation(try await yes("Move them? [y/N] "))
+            return .confirmation(try await TerminalInput.yes("Move them? [y/N] "))
         case .unusualEntry(let doubts):
             for doubt in doubts { Terminal.error(PrintableText.escaped(doubt)) }
-            return .confirmation(try await yes("This is unusual. Is it right? [y/N] "))
+            return .confirmation(try await TerminalInput.yes("This is unusual. Is it right? [y/N] "))
         }
-    }
-
-    private static func yes(_ prompt: String) async throws -> Bool {
-        let line = try await TerminalInput.line(prompt) ?? ""
-        return ["y", "yes"].contains(line.trimmingCharacters(in: .whitespacesAndNewlines).lowercased())
     }
 }

@@ -33,7 +33,7 @@ enum Failure {
             ProcessEnd.now(Problem.ExitStatus.usage.rawValue)
         }
         report(
-            Problem("usage", .usage, Healthrelay.message(for: error), hint: "see `healthrelay --help`"), asJSON: true)
+            Problem.usage(Healthrelay.message(for: error), hint: "see `healthrelay --help`"), asJSON: true)
         ProcessEnd.now(Problem.ExitStatus.usage.rawValue)
     }
 

@@ -10,8 +10,8 @@ enum KindNames {
         guard let argument else { return [] }
         let names = argument.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
         guard !names.isEmpty, !names.contains("") else {
-            throw Problem(
-                "usage", .usage, "--types: expected one or more names with commas between, found '\(argument)'",
+            throw Problem.usage(
+                "--types: expected one or more names with commas between, found '\(argument)'",
                 hint: "leave the flag out for all of them")
         }
         return names

@@ -36,6 +36,20 @@ enum Terminal {
         write(isInteractive ? PrintableText.escaped(octets) : octets, to: 1)
     }
 
+    /// Writes octets as they are, whoever looks at them.
+    static func write(_ octets: [UInt8]) throws(POSIXError) {
+        var rest = octets[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(1, $0.baseAddress, $0.count) }
+            if count < 0, errno == EAGAIN {
+                waitForRoom(1)
+                continue
+            }
+            guard count >= 0 || errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            rest = rest.dropFirst(max(count, 0))
+        }
+    }
+
     private static let firstFailure = Mutex<String?>(nil)
 
     /// Refuses to go on where standard output could not be written.
@@ -49,7 +63,7 @@ enum Terminal {
     }
 
     /// Waits until a descriptor that does not block takes more: the other end of a pipe may have made it one.
-    static func waitForRoom(_ descriptor: Int32) {
+    private static func waitForRoom(_ descriptor: Int32) {
         var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         // A signal only has the caller try again.
         _ = poll(&state, 1, -1)

@@ -1,11 +1,27 @@
 import Dispatch
 import Foundation
+import GatewaySettings
 import HealthReadings
 
 /// What a person types.
 enum TerminalInput {
     /// Whether standard input is a terminal.
     static var isThere: Bool { isatty(0) == 1 }
+
+    /// Refuses what a person has to confirm where nobody can be asked.
+    ///
+    /// - Parameter reason: why somebody has to: `forgetting cannot be undone`.
+    static func require(because reason: String, hint: String) throws(Problem) {
+        guard isThere else {
+            throw Problem("not_confirmed", .usage, "\(reason), and there is no terminal to confirm at", hint: hint)
+        }
+    }
+
+    /// Asks, and waits for a yes or for anything else.
+    static func yes(_ prompt: String) async throws -> Bool {
+        let line = try await line(prompt) ?? ""
+        return ["y", "yes"].contains(line.trimmingCharacters(in: .whitespacesAndNewlines).lowercased())
+    }
 
     /// Asks and waits for a line that is not shown; nil where the input has ended.
     ///

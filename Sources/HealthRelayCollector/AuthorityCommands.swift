@@ -191,11 +191,10 @@ struct Server: AsyncParsableCommand {
 
     func run() async throws {
         for name in names where !Self.isHost(name) {
-            throw Problem("usage", .usage, "'\(name)' is no host's name or address")
+            throw Problem.usage("'\(name)' is no host's name or address")
         }
         guard let name = names.first, GatewayID(ifValid: name) == nil, !name.contains(":") else {
-            throw Problem(
-                "usage", .usage, "the first name could be a gateway's id", hint: "use a full name such as a.example")
+            throw Problem.usage("the first name could be a gateway's id", hint: "use a full name such as a.example")
         }
         let authority = try Authority(in: common.directory)
         let (key, base) = (P256.Signing.PrivateKey(), into + "/" + name)
@@ -252,7 +251,7 @@ struct AuthorityOptions: ParsableArguments {
     }
 
     func gateway(_ text: String) throws(Problem) -> GatewayID {
-        do { return try GatewayID(text) } catch { throw Problem("usage", .usage, error.description) }
+        do { return try GatewayID(text) } catch { throw Problem.usage(error.description) }
     }
 
     func desk(_ settings: CollectorSettings, logger: Logger? = nil) throws -> AuthorityDesk {

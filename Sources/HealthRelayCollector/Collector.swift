@@ -53,7 +53,7 @@ struct Collector: AsyncParsableCommand {
                 Output.text(fullMessage(for: error))
                 ProcessEnd.now(0)
             }
-            problem = Problem("usage", .usage, message(for: error), hint: "see `healthrelay-collector --help`")
+            problem = Problem.usage(message(for: error), hint: "see `healthrelay-collector --help`")
         }
         if asJSON {
             Output.error(problem.document.text)

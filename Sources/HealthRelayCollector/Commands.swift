@@ -35,7 +35,7 @@ struct Token: AsyncParsableCommand {
 
     func run() async throws {
         let id: GatewayID
-        do { id = try GatewayID(gateway) } catch { throw Problem("usage", .usage, error.description) }
+        do { id = try GatewayID(gateway) } catch { throw Problem.usage(error.description) }
         let store = try await common.store(try common.read())
         if revoke {
             let count = try await store.removeTokens(of: id.description)
@@ -100,7 +100,7 @@ struct Aside: AsyncParsableCommand {
                                 "received": .string(document.received.description),
                                 "gateway": .string(document.gateway), "reason": .string(document.reason),
                                 "words": .string(document.words), "bytes": .integer(Int64(document.bytes)),
-                                "sha256": .optional(document.digest.isEmpty ? nil : document.digest),
+                                "sha256": .optional(document.digest.nonEmpty),
                             ])
                         })
                 ]).text)

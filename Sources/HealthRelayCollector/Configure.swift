@@ -27,11 +27,11 @@ struct Configure: AsyncParsableCommand {
 
     func run() async throws {
         guard all != (gateway != nil) else {
-            throw Problem("usage", .usage, "name a gateway, or --all")
+            throw Problem.usage("name a gateway, or --all")
         }
         var id: GatewayID?
         if let gateway {
-            do { id = try GatewayID(gateway) } catch { throw Problem("usage", .usage, error.description) }
+            do { id = try GatewayID(gateway) } catch { throw Problem.usage(error.description) }
         }
         let text: String
         do { text = try OrdinaryFile.text(file) } catch {

@@ -13,14 +13,7 @@ public struct CertificateFingerprint: Sendable, Hashable {
         var digits = text.lowercased()
         if digits.hasPrefix("sha256:") { digits.removeFirst("sha256:".count) }
         digits.removeAll { $0 == ":" || $0 == " " }
-        guard digits.utf8.count == 64, digits.allSatisfy({ $0.isASCII && $0.isHexDigit }) else { return nil }
-        var octets: [UInt8] = []
-        var rest = digits[...]
-        while !rest.isEmpty {
-            guard let octet = UInt8(rest.prefix(2), radix: 16) else { return nil }
-            octets.append(octet)
-            rest = rest.dropFirst(2)
-        }
+        guard digits.utf8.count == 64, let octets = [UInt8](hexadecimal: digits) else { return nil }
         self.octets = octets
     }
 
@@ -30,5 +23,5 @@ public struct CertificateFingerprint: Sendable, Hashable {
 
 extension CertificateFingerprint: CustomStringConvertible {
     /// 64 hexadecimal digits in lower case, as the app writes them.
-    public var description: String { octets.map { $0.hexadecimal(uppercase: false) }.joined() }
+    public var description: String { octets.hexadecimal() }
 }

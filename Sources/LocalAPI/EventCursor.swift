@@ -67,7 +67,7 @@ final class EventCursors: Sendable {
         // The beginning is nobody's secret.
         if text == ChangePosition.beginning.description { return Found(change: .beginning, epoch: 0, number: 0) }
         guard let person else { return Self.clear(text) }
-        guard text.utf8.count == 2 * (Self.length + 28), let octets = try? Hexadecimal.octets(text),
+        guard text.utf8.count == 2 * (Self.length + 28), let octets = [UInt8](hexadecimal: text),
             let box = try? AES.GCM.SealedBox(combined: octets),
             let opened = try? AES.GCM.open(box, using: await requireKey(), authenticating: Self.label(person)),
             opened.count == Self.length

@@ -65,7 +65,7 @@ struct OwnerRoutes {
         let (consents, imported) = (try await store.consents(of: user.key), try await store.importedAt())
         let newestBackup = settings.backup == nil ? nil : try? await gateway.newestBackup()
         return .object([
-            "person": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
+            "person": .optional(user.clientUserID.nonEmpty),
             "time_zone": .string(user.timeZone),
             "people": .array(
                 try await store.users().compactMap { $0.clientUserID.isEmpty ? nil : .string($0.clientUserID) }),

@@ -38,15 +38,10 @@ struct ReadingRoutes {
     }
 
     private func page(_ request: Request, _ audience: Audience) async throws -> Response {
+        try request.requireParameters(
+            among: ["limit", "cursor", "types", "from", "to", "latest", "series", "person", "user"])
         let parameters = request.uri.queryParameters
         func text(_ name: String) -> String? { parameters[name[...]].map(String.init) }
-        let known = ["limit", "cursor", "types", "from", "to", "latest", "series", "person", "user"]
-        if let stray = parameters.first(where: { !known.contains(String($0.key)) }) {
-            throw APIRefusal.malformed("there is no parameter '\(stray.key.prefix(40))'")
-        }
-        guard Set(parameters.map(\.key)).count == parameters.count else {
-            throw APIRefusal.malformed("a parameter is given twice")
-        }
         var query = ReadingQuery()
         if let limit = text("limit") {
             guard let number = Int(limit), ReadingQuery.limits.contains(number) else {
@@ -145,5 +140,18 @@ extension Reading {
     /// The reading as it may be shown where these kinds may be: without consent for weight, a composition has none.
     fileprivate func shown(where allowed: Set<ReadingKind>) -> Reading {
         allowed.contains(.weight) ? self : withholdingWeight
+    }
+}
+
+extension Request {
+    /// Refuses parameters of other names, and one that is given twice.
+    func requireParameters(among known: [String]) throws {
+        let parameters = uri.queryParameters
+        if let stray = parameters.first(where: { !known.contains(String($0.key)) }) {
+            throw APIRefusal.malformed("there is no parameter '\(stray.key.prefix(40))'")
+        }
+        guard Set(parameters.map(\.key)).count == parameters.count else {
+            throw APIRefusal.malformed("a parameter is given twice")
+        }
     }
 }

@@ -98,14 +98,8 @@ struct ReportRoutes {
                     .notFound, "no_such_report", "there is no such report",
                     hint: "expected \(ReportOperation.Kind.allCases.map(\.rawValue).joined(separator: ", "))")
             }
+            try request.requireParameters(among: ReportRoutes.parameters + ["person", "user"])
             let parameters = request.uri.queryParameters
-            let known = ReportRoutes.parameters + ["person", "user"]
-            if let stray = parameters.first(where: { !known.contains(String($0.key)) }) {
-                throw APIRefusal.malformed("there is no parameter '\(stray.key.prefix(40))'")
-            }
-            guard Set(parameters.map(\.key)).count == parameters.count else {
-                throw APIRefusal.malformed("a parameter is given twice")
-            }
             func text(_ name: String) -> String? { parameters[name[...]].map(String.init) }
             guard let kind = Kind(rawValue: text("format") ?? "html") else {
                 throw APIRefusal.malformed("format: expected html, svg, json, csv, pdf or fragment")

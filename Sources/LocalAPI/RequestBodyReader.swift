@@ -17,8 +17,8 @@ extension Request {
     ///
     /// - Throws: ``APIRefusal``: 413 for one that is too large, 408 for one that does not come, 415 for another type and for
     ///   one that is compressed, 400 for what is no object.
-    func object(patience: Duration = bodyPatience) async throws -> JSONObject {
-        let octets = try await octets("application/json", patience: patience)
+    func object() async throws -> JSONObject {
+        let octets = try await octets("application/json")
         guard let value = try? JSONSerialization.jsonObject(with: octets), let members = value as? [String: Any] else {
             throw APIRefusal.malformed("expected a JSON object")
         }
@@ -29,7 +29,7 @@ extension Request {
     ///
     /// - Parameter type: what it has to be.
     /// - Throws: ``APIRefusal``: 413, 408 and 415 as for an object, 400 for one that broke off.
-    func octets(_ type: String, patience: Duration = bodyPatience) async throws -> Data {
+    func octets(_ type: String) async throws -> Data {
         guard headers[.contentType].map({ $0.lowercased().hasPrefix(type) }) ?? false else {
             throw APIRefusal(
                 .unsupportedMediaType, type == "application/json" ? "not_json" : "other_type",
@@ -44,7 +44,7 @@ extension Request {
             defer { group.cancelAll() }
             group.addTask { Data(try await octets(upTo: Self.bodyLimit, orElse: Self.tooLarge)) }
             group.addTask {
-                try await Task.sleep(for: patience)
+                try await Task.sleep(for: Self.bodyPatience)
                 return nil
             }
             guard let first = try await group.next(), let octets = first else {

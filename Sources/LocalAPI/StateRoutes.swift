@@ -44,7 +44,7 @@ struct StateRoutes {
         let contacts = try await gateway.store.latestContacts()
         let devices = try await gateway.store.devices(of: user.key).map { personal in
             var device = KnownDevice(personal.device, currentUser: nil)
-            device.user = personal.isOwn ? Self.name(user) : nil
+            device.user = personal.isOwn ? user.clientUserID.nonEmpty : nil
             let contact = contacts[personal.device.description]?.document(countsRecords: !personal.isShared)
             return JSONValue.object(device.members + [.init("last_contact", contact ?? .null)])
         }
@@ -60,11 +60,8 @@ struct StateRoutes {
 
     /// A person as the page lets one choose among the household's.
     private func person(_ user: StoreUser) -> JSONValue {
-        .object(["id": .optional(Self.name(user)), "time_zone": .string(user.timeZone)])
+        .object(["id": .optional(user.clientUserID.nonEmpty), "time_zone": .string(user.timeZone)])
     }
-
-    /// A person's name; `nil` for somebody whom nobody has named.
-    private static func name(_ user: StoreUser) -> String? { user.clientUserID.isEmpty ? nil : user.clientUserID }
 
     /// Why no meter can be read by radio now: `{code, began_at}`; null while the radio works, or the settings disable it. The
     /// code alone: it is told to clients of one person, too, and an error's words may name somebody else's device.
@@ -106,7 +103,7 @@ struct StateRoutes {
             "id": .string(try await store.gatewayID()), "version": .string(GatewayVersion.current),
             "time": .string(Instant.systemClock.flooredToSecond.description),
             "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
-            "user": .optional(Self.name(user)), "people": .array(people.map(person)),
+            "user": .optional(user.clientUserID.nonEmpty), "people": .array(people.map(person)),
             "readings": .object(
                 ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(counts.readings[$0] ?? 0))) }),
             "devices": .integer(Int64(devices)), "waiting": .integer(Int64(counts.waiting)),

@@ -20,14 +20,8 @@ struct SummaryRoutes {
     }
 
     private func summary(_ request: Request, _ audience: Audience) async throws -> Response {
+        try request.requireParameters(among: ["date", "format", "samples", "person", "user"])
         let parameters = request.uri.queryParameters
-        let known = ["date", "format", "samples", "person", "user"]
-        if let stray = parameters.first(where: { !known.contains(String($0.key)) }) {
-            throw APIRefusal.malformed("there is no parameter '\(stray.key.prefix(40))'")
-        }
-        guard Set(parameters.map(\.key)).count == parameters.count else {
-            throw APIRefusal.malformed("a parameter is given twice")
-        }
         let samples = parameters["samples"].map(String.init) ?? "true"
         guard ["true", "false"].contains(samples) else {
             throw APIRefusal.malformed("samples: expected true or false")

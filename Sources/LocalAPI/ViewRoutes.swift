@@ -39,7 +39,7 @@ struct ViewRoutes {
             if let value = try await newest(query, in: units[kind], withNotes: link == nil) { latest.append(value) }
         }
         return .object([
-            "person": .optional(person.clientUserID.isEmpty ? nil : person.clientUserID),
+            "person": .optional(person.clientUserID.nonEmpty),
             "time_zone": .string(person.timeZone), "time": .string(now.flooredToSecond.description),
             "days": .optional(link?.days), "until": .optional(link?.expiresAt.instant.description),
             "kinds": .array(kinds.map(\.rawValue).sorted().map(JSONValue.string)), "latest": .array(latest),

@@ -95,24 +95,11 @@ public final class CertificateKeeper: Sendable {
         state.withLock { $0 = State(certificate: fresh, context: context) }
     }
 
-    /// Written beside, synchronised and put in place: a power cut leaves the old one or the new one.
     private static func write(_ certificate: GatewayCertificate, to path: String) throws {
-        func problem() -> AccessError {
-            .cannotKeepCertificate(path: path, reason: String(cString: strerror(errno)))
+        do throws(PrivateFile.Failure) {
+            try PrivateFile.write(Array(certificate.pem.utf8), to: path)
+        } catch {
+            throw AccessError.cannotKeepCertificate(path: path, reason: error.reason)
         }
-        let fresh = path + ".new"
-        unlink(fresh)
-        let file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw problem() }
-        defer { close(file) }
-        var rest = Array(certificate.pem.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
-            guard count > 0 else { throw problem() }
-            rest = rest.dropFirst(count)
-        }
-        guard fsync(file) == 0, rename(fresh, path) == 0 else { throw problem() }
-        // Until the new name is durable, a power cut may leave the former certificate or none.
-        guard synchronizeDirectory(parentDirectory(of: path)) else { throw problem() }
     }
 }

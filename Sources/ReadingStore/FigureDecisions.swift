@@ -105,8 +105,7 @@ extension ReadingStore {
             Wish(id: id, reason: try FigureDecision.checked(reason))
         }
         var changed = 0
-        for begin in stride(from: 0, to: wishes.count, by: Self.mostDecisions) {
-            let part = Array(wishes[begin..<min(begin + Self.mostDecisions, wishes.count)])
+        for part in wishes.pieces(of: Self.mostDecisions) {
             let outcomes = try await decide(part, isLeftOut: true, by: by, onlyUndecided: true)
             changed += outcomes.count { if case .revised = $0 { true } else { false } }
         }

@@ -35,7 +35,7 @@ extension Journal {
                     if facts.source == .history {
                         outcomes += try supersede(minute: facts.minute, by: key)
                     } else if try isSuperseded(facts) {
-                        try exclude(key, as: .superseded)
+                        try supersede(key)
                     }
                 }
                 outcomes.append(.revised(try load(key)))
@@ -111,17 +111,18 @@ extension Journal {
         }
         return try deliverable(minute: minute, source: .trend).map { trend in
             let places = try OutboxPlace.all(of: trend, db)
-            try exclude(trend, as: .superseded)
+            try supersede(trend)
             for place in places { try place.hand(to: history, db, sealing) }
             return .revised(try load(trend))
         }
     }
 
-    private func exclude(_ trend: Int64, as exclusion: Exclusion) throws {
+    /// Takes a trend record out of what counts and is delivered.
+    private func supersede(_ trend: Int64) throws {
         // A destination that tells readings by their second has the history record in the trend record's place. One
         // that tells them by id has both, and takes back the trend record.
         if holds.destinations.contains(where: { !$0.hasUniqueSeconds }) { try retractReplaced(trend) }
-        try change(trend) { $0.columns.timeExclusion = exclusion.code }
+        try change(trend) { $0.columns.timeExclusion = Exclusion.superseded.code }
         // It comes back only after its person is erased: the history record's row, whose revision is higher, goes then.
         try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [trend])
     }

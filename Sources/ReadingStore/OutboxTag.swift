@@ -137,7 +137,7 @@ extension OutboxTag {
         )
         update.bind(1, reading)
         update.bind(2, destination)
-        update.bind(3, octets: tag.isEmpty ? nil : tag)
+        update.bind(3, octets: tag.nonEmpty)
         if isMoved { update.bind(4, row.timestamp) }
         try update.run()
     }

@@ -268,7 +268,7 @@ extension ReadingStore: DeviceMemory {
                     """,
                 arguments: [
                     now.microseconds, summary.isComplete, summary.error, summary.announced, summary.received,
-                    gaps.isEmpty ? nil : gaps, contact.id,
+                    gaps.nonEmpty, contact.id,
                 ])
             guard db.changesCount == 1 else { throw StoreError.unknown("contact \(contact.id)") }
             // Everything came that there is: a context that was announced and has not come will not come, but for those of a

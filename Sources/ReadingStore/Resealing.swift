@@ -263,7 +263,7 @@ extension ReadingStore {
         }
         let renew = try PreparedStatement(db, "UPDATE outbox SET tag = ? WHERE rowid = ?")
         for (row, octets) in tags {
-            renew.bind(1, octets: octets.isEmpty ? nil : octets)
+            renew.bind(1, octets: octets.nonEmpty)
             renew.bind(2, row)
             try renew.run()
         }

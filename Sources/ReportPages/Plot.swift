@@ -72,7 +72,7 @@ struct Plot {
     }
 
     /// Dots of one kind, as one element: lines without length that have round ends.
-    mutating func dots(_ points: [(Double, Double)], radius: Double = 2, color: String) {
+    mutating func dots(_ points: [(Double, Double)], color: String) {
         guard !points.isEmpty else { return }
         body += "<path d=\""
         for point in points {
@@ -80,8 +80,7 @@ struct Plot {
             write(point.0, point.1)
             body += "h0"
         }
-        body +=
-            "\" stroke=\"\(color)\" stroke-width=\"\(Markup.number(2 * radius))\" stroke-linecap=\"round\" fill=\"none\"/>"
+        body += "\" stroke=\"\(color)\" stroke-width=\"\(Markup.number(4))\" stroke-linecap=\"round\" fill=\"none\"/>"
     }
 
     /// Rectangles of one size and kind, as one element.
@@ -168,9 +167,9 @@ struct Plot {
     }
 
     /// The hours of a day along the bottom.
-    mutating func hours(_ step: Int = 3) {
+    mutating func hours() {
         labels(
-            stride(from: 0, through: 24, by: step).map { hour in
+            stride(from: 0, through: 24, by: 3).map { (hour: Int) in
                 (Double(hour) / 24, (hour < 10 ? "0" : "") + "\(hour):00")
             })
     }

@@ -166,8 +166,7 @@ struct ReportLayout {
     private mutating func grid(_ all: [ReportChart], _ perRow: Int) {
         let gap = 4.0
         let part = (width - gap * Double(perRow - 1)) / Double(max(1, perRow))
-        for start in stride(from: 0, to: all.count, by: max(1, perRow)) {
-            let row = all[start..<min(all.count, start + perRow)]
+        for row in all.pieces(of: max(1, perRow)) {
             let height = row.map { $0.height * part / $0.width }.max() ?? 0
             require(height + gap)
             for (place, one) in row.enumerated() {

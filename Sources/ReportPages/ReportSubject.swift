@@ -143,7 +143,7 @@ public struct ReportSubject: Sendable {
 
     func members(_ kind: String, unit: MeasurementUnit) -> [JSONValue.Member] {
         [
-            .init("report", .string(kind)), .init("person", .optional(person.isEmpty ? nil : person)),
+            .init("report", .string(kind)), .init("person", .optional(person.nonEmpty)),
             .init("time_zone", .string(zoneName)), .init("from", .optional(period.days.first?.date)),
             .init("to", .optional(period.days.last?.date)), .init("days", .integer(Int64(period.days.count))),
             .init("made_at", .string(period.now.flooredToSecond.description)), .init("unit", .string(unit.symbol)),

@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 import Synchronization
 
 /// Sees every request body before it is compressed, so that a tool which is neither client nor server can check it.
@@ -48,10 +49,9 @@ public final class DirectoryRequestRecorder: RequestRecorder {
             count += 1
             return count
         }
-        let digits = String(number)
-        let padded = String(repeating: "0", count: max(0, 5 - digits.count)) + digits
+        let digits = String(number, digits: 5)
         let process = ProcessInfo.processInfo.processIdentifier
-        let path = "\(folder)/\(Self.subject(of: route))-\(padded)_\(process).json"
+        let path = "\(folder)/\(Self.subject(of: route))-\(digits)_\(process).json"
         _ = FileManager.default.createFile(
             atPath: path, contents: Data(body), attributes: [.posixPermissions: NSNumber(value: 0o600)])
     }

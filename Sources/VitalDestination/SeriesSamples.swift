@@ -62,9 +62,7 @@ extension TimeSeriesData {
     /// The data in pieces of so many samples as a post has at most: a night of an oximeter may have more.
     var cutBySamples: [TimeSeriesData] {
         func cut(_ samples: [QuantitySample], _ make: ([QuantitySample]) -> TimeSeriesData) -> [TimeSeriesData] {
-            stride(from: 0, to: samples.count, by: DeliveryPart.mostSamples).map {
-                make(Array(samples[$0..<min($0 + DeliveryPart.mostSamples, samples.count)]))
-            }
+            samples.pieces(of: DeliveryPart.mostSamples).map(make)
         }
         switch self {
         case .bloodOxygen(let samples) where samples.count > DeliveryPart.mostSamples:

@@ -29,7 +29,7 @@ extension VitalDestination {
         let user: VitalUser?
         do {
             user = try await ask(
-                api.limited(to: limits), person.flatMap { $0.isEmpty ? nil : $0 } ?? "healthrelay-test")
+                api.limited(to: limits), person.flatMap(\.nonEmpty) ?? "healthrelay-test")
         } catch {
             return findings(of: error, api.server)
         }

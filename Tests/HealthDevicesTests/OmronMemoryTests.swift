@@ -437,3 +437,18 @@ import Testing
         #expect(decoded(0x02AC, [UInt8](repeating: 0xFF, count: 14), "omron_hem7322t") == .nothing)
     }
 }
+
+extension OmronMemory {
+    /// Whether users' slots, settings and clock lie apart from each other and within the memory.
+    fileprivate var isSound: Bool {
+        let slots = users.map { Int($0)..<(Int($0) + count * layout.length) }
+        let index = Int(settings)..<(Int(settings) + OmronIndex.length)
+        let clock = (Int(settings) + Int(clock.lowerBound))..<(Int(settings) + Int(clock.upperBound))
+        let areas = (slots + [clock] + (index.overlaps(clock) ? [] : [index])).sorted { $0.lowerBound < $1.lowerBound }
+        return !users.isEmpty && cursors.count == users.count && cursors.allSatisfy { $0 < OmronIndex.length / 2 }
+            && count > 0 && count < 0x100 && layout.length % 2 == 0
+            && (layout.length...OmronFrame.mostData).contains(longestRead)
+            && zip(areas, areas.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }
+            && (areas.last?.upperBound ?? 0) <= 0x1_0000
+    }
+}

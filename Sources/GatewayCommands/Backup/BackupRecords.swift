@@ -70,11 +70,6 @@ struct BackupRecords: Sendable {
         defer { try? file.close() }
         var hash = SHA256()
         while let octets = try file.read(upToCount: 1 << 20), !octets.isEmpty { hash.update(data: octets) }
-        var digits = ""
-        for octet in hash.finalize() {
-            if octet < 16 { digits += "0" }
-            digits += String(octet, radix: 16)
-        }
-        return digits
+        return hash.finalize().hexadecimal()
     }
 }

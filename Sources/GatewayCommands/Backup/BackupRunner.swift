@@ -98,8 +98,7 @@ extension Gateway {
         let (directory, state) = (setting.directory, store.directory)
         let (place, own) = try await DirectoryLook.at(directory) { (directory.resolvingLinks, state.resolvingLinks) }
         guard place != own, !place.utf8.starts(with: (own + "/").utf8) else {
-            throw Problem(
-                "config_invalid", .configuration,
+            throw Problem.configInvalid(
                 "backup.to: expected a directory outside of the state directory, found \(setting.directory)",
                 hint: "what loses the store would lose its backups, too; best is another disk")
         }

@@ -72,7 +72,7 @@ package final class CloudDesk: Sendable {
         do throws(CloudService.Invalid) {
             return try CloudService(contract, url: live.current[key] ?? "", app: app, secret: secret)
         } catch {
-            throw Problem("config_invalid", .configuration, "\(key) cannot be used: \(error.description)")
+            throw Problem.configInvalid("\(key) cannot be used: \(error.description)")
         }
     }
 

@@ -66,15 +66,13 @@ extension DestinationOpening {
         open: { setting, workshop in
             let path = setting["path"] ?? ""
             guard path.hasPrefix("/") else {
-                throw Problem(
-                    "config_invalid", .configuration,
+                throw Problem.configInvalid(
                     "destinations.\(setting.name).path: expected an absolute path, found '\(path)'")
             }
             let place = Self.place(path)
             let others = workshop.settings.destinations.prefix { $0.name != setting.name }
             if let other = others.first(where: { $0.kind == .file && $0["path"].map(Self.place) == place }) {
-                throw Problem(
-                    "config_invalid", .configuration,
+                throw Problem.configInvalid(
                     "destinations.\(setting.name).path: \(other.name) already writes to \(path)",
                     hint: "give each destination a file of its own")
             }

@@ -170,6 +170,6 @@ struct MQTTSetting {
     }
 
     func wrong(_ key: String, _ message: String, hint: String? = nil) -> Problem {
-        Problem("config_invalid", .configuration, "\(setting.named(key)): \(message)", hint: hint)
+        Problem.configInvalid("\(setting.named(key)): \(message)", hint: hint)
     }
 }

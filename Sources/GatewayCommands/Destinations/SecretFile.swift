@@ -69,13 +69,10 @@ extension DestinationSetting {
         do {
             text = try OrdinaryFile.text(path)
         } catch {
-            throw Problem(
-                "config_invalid", .configuration,
-                "\(named("ca_file")): cannot read \(path): \(error.localizedDescription)")
+            throw Problem.configInvalid("\(named("ca_file")): cannot read \(path): \(error.localizedDescription)")
         }
         guard CertificateFile.holdsCertificates(pem: Array(text.utf8)) else {
-            throw Problem(
-                "config_invalid", .configuration,
+            throw Problem.configInvalid(
                 "\(named("ca_file")): expected a PEM file of certificates, found none that can be read in \(path)")
         }
     }

@@ -40,8 +40,7 @@ public struct VitalConnection: Sendable {
             }
             credentials = .session(VitalSession(signInToken: token, storage: storage))
         case (.some, .some):
-            throw Problem(
-                "config_invalid", .configuration,
+            throw Problem.configInvalid(
                 "\(settings.named("api_key_file")) and \(settings.named("sign_in_token_file")) are both set: with which "
                     + "should readings be sent?",
                 hint: "remove one of them")
@@ -63,11 +62,8 @@ public struct VitalConnection: Sendable {
     /// A connection with a session that a token begins.
     ///
     /// - Returns: `nil` if the settings name a key or a token, or the service manager hands one over: those come first.
-    init?(
-        signedInWith token: VitalSignInToken, _ settings: DestinationSetting, _ storage: SessionFile,
-        environment: [String: String] = ProcessInfo.processInfo.environment
-    ) throws {
-        guard Self.files(settings, environment) == (nil, nil) else { return nil }
+    init?(signedInWith token: VitalSignInToken, _ settings: DestinationSetting, _ storage: SessionFile) throws {
+        guard Self.files(settings, ProcessInfo.processInfo.environment) == (nil, nil) else { return nil }
         credentials = .session(VitalSession(signInToken: token, storage: storage))
         (server, authorities) = try Self.place(settings)
     }
@@ -100,8 +96,8 @@ public struct VitalConnection: Sendable {
         do throws(InvalidBaseURL) {
             return try VitalServer(baseURL: url)
         } catch {
-            throw Problem(
-                "config_invalid", .configuration, "\(settings.named("base_url")) cannot be used: \(error.reason)",
+            throw Problem.configInvalid(
+                "\(settings.named("base_url")) cannot be used: \(error.reason)",
                 hint: error == .credentials
                     ? "put the key into a file (mode 0600) and name it: `\(settings.named("api_key_file"))`" : nil)
         }

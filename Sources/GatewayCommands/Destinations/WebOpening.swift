@@ -177,7 +177,7 @@ struct WebSetting {
 
     /// What is wrong with a setting.
     func wrong(_ key: String, _ message: String, hint: String? = nil) -> Problem {
-        Problem("config_invalid", .configuration, "\(self.key(key)): \(message)", hint: hint)
+        Problem.configInvalid("\(self.key(key)): \(message)", hint: hint)
     }
 
     /// What a key is called in errors.

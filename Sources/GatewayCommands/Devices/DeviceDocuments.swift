@@ -74,7 +74,7 @@ package struct KnownDevice: Sendable {
     /// The devices the store knows.
     package static func all(in store: ReadingStore) async throws -> [KnownDevice] {
         let user = try await store.currentUser().clientUserID
-        return try await store.devices().map { KnownDevice($0, currentUser: user.isEmpty ? nil : user) }
+        return try await store.devices().map { KnownDevice($0, currentUser: user.nonEmpty) }
     }
 
     /// The element of `{devices:[…]}`.

@@ -61,7 +61,7 @@ extension DeviceAddress {
     /// - Throws: `Problem` with status 64.
     package static func argument(_ text: String) throws(Problem) -> DeviceAddress {
         guard let address = DeviceAddress(text) else {
-            throw Problem("usage", .usage, "expected an address such as C0:00:00:00:18:08, found '\(text)'")
+            throw Problem.usage("expected an address such as C0:00:00:00:18:08, found '\(text)'")
         }
         return address
     }

@@ -54,7 +54,7 @@ struct EnrolmentExchange: Sendable {
         } catch {
             words = error.reason
         }
-        throw Problem("usage", .usage, "the authority's URL can't be used: \(words)")
+        throw Problem.usage("the authority's URL can't be used: \(words)")
     }
 
     private static func problem(_ error: HTTPExchangeError, _ base: String) -> Problem {

@@ -65,7 +65,7 @@ struct EnrolmentRecord: Sendable, Hashable {
 
 extension EnrolmentRecord.Generation {
     fileprivate init?(_ node: JSONNode) {
-        guard let serial = node["serial"]?.text, !serial.isEmpty, serial.utf8.allSatisfy({ $0.isHexadecimalDigit }),
+        guard let serial = node["serial"]?.text, !serial.isEmpty, serial.utf8.allSatisfy(\.isLowercaseHexadecimal),
             let issuer = node["issuer"]?.text, let from = node["not_before"]?.text.flatMap({ Instant(rfc3339: $0) }),
             let until = node["not_after"]?.text.flatMap({ Instant(rfc3339: $0) })
         else { return nil }
@@ -148,12 +148,5 @@ extension EnrolmentRecord {
             return "the new certificate was refused, and the one before is used again: \(refusal.message)"
         }
         return renewal.map { "the certificate could not be renewed: \($0.message)" }
-    }
-}
-
-extension UInt8 {
-    fileprivate var isHexadecimalDigit: Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self)
-            || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(self)
     }
 }

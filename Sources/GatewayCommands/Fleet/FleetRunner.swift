@@ -69,17 +69,16 @@ struct FleetRunner {
         let fleets = gateway.settings.destinations.filter { $0.kind == .fleet }.map(\.name)
         if let destination {
             guard DestinationSetting.isName(destination) else {
-                throw Problem("usage", .usage, "--destination: expected a name of the characters a-z, 0-9, _ and -")
+                throw Problem.usage("--destination: expected a name of the characters a-z, 0-9, _ and -")
             }
             if let other = gateway.settings.destination(destination), other.kind != .fleet {
-                throw Problem("usage", .usage, "\(destination) is no destination of the kind fleet")
+                throw Problem.usage("\(destination) is no destination of the kind fleet")
             }
             return destination
         }
         guard fleets.count < 2 else {
-            throw Problem(
-                "usage", .usage, "there are several fleets: \(fleets.joined(separator: ", "))",
-                hint: "say which one with --destination")
+            throw Problem.usage(
+                "there are several fleets: \(fleets.joined(separator: ", "))", hint: "say which one with --destination")
         }
         return fleets.first ?? "fleet"
     }

@@ -112,8 +112,7 @@ struct HealthSyncRunner {
         guard (1...PairedPhones.longestName).contains(name.count), name.utf8.count <= 4 * PairedPhones.longestName,
             PrintableText.escaped(name) == name
         else {
-            throw Problem(
-                "usage", .usage, "--name: expected 1 to \(PairedPhones.longestName) visible characters")
+            throw Problem.usage("--name: expected 1 to \(PairedPhones.longestName) visible characters")
         }
     }
 
@@ -298,7 +297,7 @@ struct HealthSyncRunner {
 
     private func fetch(_ request: SampleRequest) async throws {
         for type in request.types where !HealthSyncType.isName(type) {
-            throw Problem("usage", .usage, "--types: '\(type.prefix(64))' can be no type's name")
+            throw Problem.usage("--types: '\(type.prefix(64))' can be no type's name")
         }
         let asked = try await range(request)
         let (phone, status) = try await reach(request.phone)
@@ -307,7 +306,7 @@ struct HealthSyncRunner {
         // A phone whose clock is ahead has samples that this machine takes to be of the future.
         let end = asked.upperBound ?? max(Instant.systemClock, status.serverTime).flooredToSecond
         let start = asked.lowerBound ?? end.advanced(bySeconds: -Self.usualDays * 86_400)
-        guard start <= end else { throw Problem("usage", .usage, "--from \(start) is later than --to \(end)") }
+        guard start <= end else { throw Problem.usage("--from \(start) is later than --to \(end)") }
         let fetch = HealthSyncFetch(phone.phone(limits: limits), phone.token)
         let receiver: any SampleReceiver =
             request.stores
@@ -399,8 +398,7 @@ extension PhoneInvitation {
                 "pairing_payload_invalid", .badData, error.description,
                 hint: "in the app, share and copy the pairing code; it is good for five minutes")
         }
-        throw Problem(
-            "usage", .usage, "expected what the QR code holds, or all of --host, --port, --code and --fingerprint")
+        throw Problem.usage("expected what the QR code holds, or all of --host, --port, --code and --fingerprint")
     }
 }
 

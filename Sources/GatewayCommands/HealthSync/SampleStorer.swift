@@ -61,8 +61,7 @@ actor SampleStorer: SampleReceiver {
     }
 
     private func store(_ imported: [ImportedSample]) async throws {
-        for start in stride(from: 0, to: imported.count, by: Self.batch) {
-            let part = Array(imported[start..<min(start + Self.batch, imported.count)])
+        for part in imported.pieces(of: Self.batch) {
             for (sample, outcome) in zip(part, try await gateway.add(part)) {
                 switch outcome {
                 case .stored(_, let exclusion):

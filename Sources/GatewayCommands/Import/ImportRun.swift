@@ -98,12 +98,12 @@ public struct ImportRun: Sendable {
             kinds = options.kinds
             guard options.from != nil || options.to != nil else { return }
             guard let zone = zones.last?.zone else {
-                throw Problem("usage", .usage, "--from and --to: the zone of the dates is unknown")
+                throw Problem.usage("--from and --to: the zone of the dates is unknown")
             }
             from = try options.from.map { try InstantArgument.instant($0, "--from", end: .start, zone: zone) }
             to = try options.to.map { try InstantArgument.instant($0, "--to", end: .end, zone: zone) }
             if let from, let to, from > to {
-                throw Problem("usage", .usage, "--from \(from) is later than --to \(to)")
+                throw Problem.usage("--from \(from) is later than --to \(to)")
             }
         }
 

@@ -13,7 +13,7 @@ struct ImportRunner {
         case .begin(let person): try await answer(begin(person))
         case .samples(let octets):
             guard octets.count <= ImportOperation.most else {
-                throw Problem("usage", .usage, "import: expected at most \(ImportOperation.most) samples at a time")
+                throw Problem.usage("import: expected at most \(ImportOperation.most) samples at a time")
             }
             let samples = try octets.map { octets in
                 switch DecodedFrame(importedSample: Array(octets)) {
@@ -25,7 +25,7 @@ struct ImportRunner {
             try await answer(add(samples).map(\.word))
         case .omissions(let samples):
             guard samples.count <= ImportOperation.most else {
-                throw Problem("usage", .usage, "import: expected at most \(ImportOperation.most) samples at a time")
+                throw Problem.usage("import: expected at most \(ImportOperation.most) samples at a time")
             }
             try await answer(leaveOut(samples))
         }
@@ -51,7 +51,7 @@ struct ImportRunner {
         var reasons: [ReadingID: String?] = [:]
         for sample in samples {
             guard let id = ReadingID(sample.id) else {
-                throw Problem("usage", .usage, "import: expected the id of a reading, found '\(sample.id.prefix(64))'")
+                throw Problem.usage("import: expected the id of a reading, found '\(sample.id.prefix(64))'")
             }
             reasons[id] = .some(sample.reason)
         }

@@ -40,8 +40,7 @@ extension InviteOperation {
     /// What the client is let in for.
     func grant() throws(Problem) -> AccessGrant {
         guard let scope = AccessScope(rawValue: scope ?? (person == nil ? "owner" : "read")) else {
-            throw Problem(
-                "usage", .usage, "--scope: expected read, write or owner, found '\((scope ?? "").prefix(40))'")
+            throw Problem.usage("--scope: expected read, write or owner, found '\((scope ?? "").prefix(40))'")
         }
         guard let grant = AccessGrant(scope, person: person) else {
             throw Problem(

@@ -26,8 +26,7 @@ struct ConnectRunner {
     func run(_ operation: ConnectOperation) async throws {
         let link = try gateway.destinations.require(operation.destination ?? DestinationSetting.serverName)
         guard link.isServer else {
-            throw Problem(
-                "usage", .usage,
+            throw Problem.usage(
                 "\(link.name) is \(link.setting.kind.name): only a Vital-compatible server has sign-in tokens")
         }
         let token: VitalSignInToken
@@ -38,8 +37,7 @@ struct ConnectRunner {
         }
         let storage = SessionFile(directory: gateway.store.directory, destination: link.name)
         guard let connection = try VitalConnection(signedInWith: token, link.setting, storage) else {
-            throw Problem(
-                "config_invalid", .configuration,
+            throw Problem.configInvalid(
                 "the settings of \(link.name) name a key or a sign-in token, which is used in place of any other",
                 hint: "remove `api_key_file` and `sign_in_token_file` to sign in with this token")
         }

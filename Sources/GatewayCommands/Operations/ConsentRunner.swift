@@ -41,6 +41,9 @@ struct ConsentRunner {
     private static func line(_ consent: Consent) -> String {
         let since = consent.at.map { " since \($0.flooredToSecond)" } ?? ", by the settings"
         let place = consent.destination.map { " at \($0)" } ?? ""
+        guard !consent.isUnconfirmed else {
+            return "\(consent.kind.rawValue)\(place): not granted before it is confirmed, because a backup was put back"
+        }
         return "\(consent.kind.rawValue)\(place): \(consent.isGranted ? "granted" : "not granted")\(since)"
     }
 
@@ -103,7 +106,7 @@ extension Consent {
                 ])
         }
         return .object([
-            "user": .optional(person.clientUserID.isEmpty ? nil : person.clientUserID),
+            "user": .optional(person.clientUserID.nonEmpty),
             "consents": .array(consents), "history": .array(history),
         ])
     }

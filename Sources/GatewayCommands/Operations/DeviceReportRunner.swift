@@ -56,9 +56,7 @@ struct DeviceReportRunner {
         let report = ModelReport(
             anonymous, model: model.withLock(\.self), course: course, software: GatewayVersion.current)
         let octets = Array(report.document.text.utf8) + [UInt8(ascii: "\n")]
-        for start in stride(from: 0, to: octets.count, by: Self.chunk) {
-            try await output.octets(Array(octets[start..<min(octets.count, start + Self.chunk)]))
-        }
+        for piece in octets.pieces(of: Self.chunk) { try await output.octets(piece) }
     }
 
     /// The last contact in which the device said anything, or what a device advertised that is never connected.

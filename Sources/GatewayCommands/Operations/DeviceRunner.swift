@@ -67,22 +67,13 @@ struct DeviceRunner {
         let manager = try gateway.requireManager()
         if scan.all {
             let (catalogue, radio) = (gateway.catalogue, try gateway.radioSource.requireRadio())
-            return AsyncThrowingStream { continuation in
-                let task = Task {
-                    do {
-                        for try await advertisement in radio.advertisements() {
-                            let model = catalogue.model(for: advertisement)
-                            continuation.yield(
-                                FoundDevice(
-                                    advertisement: advertisement, model: model,
-                                    choices: catalogue.choices(for: advertisement)))
-                        }
-                        continuation.finish()
-                    } catch {
-                        continuation.finish(throwing: error)
-                    }
+            return .producing { yield in
+                for try await advertisement in radio.advertisements() {
+                    yield(
+                        FoundDevice(
+                            advertisement: advertisement, model: catalogue.model(for: advertisement),
+                            choices: catalogue.choices(for: advertisement)))
                 }
-                continuation.onTermination = { _ in task.cancel() }
             }
         }
         guard scan.brand != nil || scan.model != nil else { return manager.search() }

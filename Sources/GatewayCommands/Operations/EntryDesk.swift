@@ -76,7 +76,7 @@ package struct EntryDesk: Sendable {
         text.value = change.value ?? text.value
         text.unit = change.unit ?? text.unit
         text.time = change.time
-        func chosen(_ new: String?, _ old: String?) -> String? { new.map { $0.isEmpty ? nil : $0 } ?? old }
+        func chosen(_ new: String?, _ old: String?) -> String? { new.map(\.nonEmpty) ?? old }
         text.pulse = chosen(change.pulse, text.pulse)
         text.meal = chosen(change.meal, reading.context?.meal)
         text.note = chosen(change.note, facts.note)

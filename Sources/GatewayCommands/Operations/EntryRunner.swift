@@ -27,7 +27,7 @@ struct EntryRunner {
                 text, of: gateway.store.personOrCurrent(named: person), confirm: confirmation(isConfirmed))
         case .correct(let id, let change, let isConfirmed):
             guard !change.isEmpty else {
-                throw Problem("usage", .usage, "correct: expected another value, time, pulse, meal or note, found none")
+                throw Problem.usage("correct: expected another value, time, pulse, meal or note, found none")
             }
             result = try await desk.correct(reading(id), with: change, confirm: confirmation(isConfirmed))
         case .withdraw(let id):
@@ -39,10 +39,7 @@ struct EntryRunner {
     }
 
     private func reading(_ text: String) async throws -> Reading {
-        guard let id = ReadingID(text) else {
-            throw Problem(
-                "usage", .usage, "expected the id of a reading, 32 hexadecimal digits, found '\(text.prefix(64))'")
-        }
+        let id = try ReadingID.argument(text)
         guard let reading = try await gateway.store.reading(id) else { throw EntryChangeError.noSuchReading(id) }
         return reading
     }

@@ -38,7 +38,7 @@ public struct FigureLinkCreation: Codable, Sendable, Hashable {
     /// How many days it shows.
     func days() throws(Problem) -> Int {
         guard period.hasSuffix("d"), let days = Int(period.dropLast()), (1...3660).contains(days) else {
-            throw Problem("usage", .usage, "--period: expected days from 1d to 3660d, found '\(period.prefix(64))'")
+            throw Problem.usage("--period: expected days from 1d to 3660d, found '\(period.prefix(64))'")
         }
         return days
     }
@@ -77,8 +77,7 @@ struct FigureLinkRunner {
         let end = try InstantArgument.instant(creation.until, "--until", end: .end, zone: zone)
         let life = Double(end.seconds) - now.timeIntervalSince1970
         guard life > 0, life <= Double(FigureLinkCreation.longestLife) * 86_400 else {
-            throw Problem(
-                "usage", .usage,
+            throw Problem.usage(
                 "--until: expected a time in the future, at most \(FigureLinkCreation.longestLife) days ahead, found \(end)"
             )
         }

@@ -47,16 +47,8 @@ package struct FigureDesk: Sendable {
     ///
     /// - Throws: `Problem` for what is no id, and for none.
     package func identifiers(_ texts: [String]) throws(Problem) -> [ReadingID] {
-        guard !texts.isEmpty else { throw Problem("usage", .usage, "expected the ids of readings, found none") }
-        var ids: [ReadingID] = []
-        for text in texts {
-            guard let id = ReadingID(text) else {
-                throw Problem(
-                    "usage", .usage, "expected the id of a reading, 32 hexadecimal digits, found '\(text.prefix(64))'")
-            }
-            ids.append(id)
-        }
-        return ids
+        guard !texts.isEmpty else { throw Problem.usage("expected the ids of readings, found none") }
+        return try texts.map { text throws(Problem) in try ReadingID.argument(text) }
     }
 
     /// Leaves readings out of figures.

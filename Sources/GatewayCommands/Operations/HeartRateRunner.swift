@@ -71,9 +71,9 @@ struct HeartRateRunner {
         let from =
             try operation.from.map { try InstantArgument.instant($0, "--from", end: .start, zone: zone) }
             ?? to.advanced(bySeconds: -86_400)
-        guard from <= to else { throw Problem("usage", .usage, "--from \(from) is later than --to \(to)") }
+        guard from <= to else { throw Problem.usage("--from \(from) is later than --to \(to)") }
         guard to.seconds - from.seconds <= Self.longest else {
-            throw Problem("usage", .usage, "expected at most 31 days between --from and --to")
+            throw Problem.usage("expected at most 31 days between --from and --to")
         }
         return from...to
     }
@@ -101,7 +101,7 @@ struct HeartRateRunner {
     ) -> JSONValue {
         .object([
             "from": .string(range.lowerBound.description), "to": .string(range.upperBound.description),
-            "person": .optional(person.clientUserID.isEmpty ? nil : person.clientUserID),
+            "person": .optional(person.clientUserID.nonEmpty),
             "interval_seconds": .integer(Int64(operation.interval)),
             "window_seconds": .integer(Int64(operation.window)),
             "devices": .array(

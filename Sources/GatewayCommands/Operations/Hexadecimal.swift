@@ -18,14 +18,12 @@ public enum Hexadecimal {
             defer { position += 1 }
             if character.isWhitespace || character == ":" || character == "-" || character == "," { continue }
             guard let digit = character.hexDigitValue, character.isASCII else {
-                throw Problem(
-                    "usage", .usage, "expected hexadecimal digits, found '\(character)' at character \(position)")
+                throw Problem.usage("expected hexadecimal digits, found '\(character)' at character \(position)")
             }
             digits.append(UInt8(digit))
         }
         guard !digits.isEmpty, digits.count.isMultiple(of: 2) else {
-            throw Problem(
-                "usage", .usage, "expected two hexadecimal digits for each octet, found \(digits.count) digits")
+            throw Problem.usage("expected two hexadecimal digits for each octet, found \(digits.count) digits")
         }
         return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }

@@ -69,7 +69,7 @@ public struct GatewayIdentity: Sendable, Hashable {
     public var document: JSONValue {
         .object([
             "format": .string(Self.format), "version": 1, "gateway_id": .string(gatewayID),
-            "reference_id": .optional(referenceID.isEmpty ? nil : referenceID),
+            "reference_id": .optional(referenceID.nonEmpty),
         ])
     }
 

@@ -12,8 +12,7 @@ package enum InstantArgument {
     package static func instant(_ text: String, _ flag: String, end: End, zone: ZoneRules) throws(Problem) -> Instant {
         if let instant = Instant(rfc3339: text) { return instant }
         guard text.utf8.count == 10, let midnight = WallTime(text + "T00:00:00") else {
-            throw Problem(
-                "usage", .usage,
+            throw Problem.usage(
                 "\(flag): expected an instant such as 2026-11-20T13:30:00Z or a date such as 2026-11-20, found '\(text)'"
             )
         }
@@ -47,7 +46,7 @@ extension ReadingStore {
         let end =
             try to.map { try InstantArgument.instant($0, "--to", end: .end, zone: zone) }
             ?? Instant(seconds: 253_402_300_799)
-        guard start <= end else { throw Problem("usage", .usage, "--from \(start) is later than --to \(end)") }
+        guard start <= end else { throw Problem.usage("--from \(start) is later than --to \(end)") }
         return start...end
     }
 }

@@ -12,7 +12,7 @@ struct LinkRunner {
 
     func run(_ provider: String, wait seconds: Int) async throws {
         guard (1...64).contains(provider.utf8.count), provider.utf8.allSatisfy(Self.isSlug) else {
-            throw Problem("usage", .usage, "expected a provider's slug such as oura, found '\(provider)'")
+            throw Problem.usage("expected a provider's slug such as oura, found '\(provider)'")
         }
         let sources = try await gateway.destinations.requireSources()
         let user = try await gateway.requireNamedUser()
@@ -86,17 +86,6 @@ struct LinkRunner {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"): true
         default: false
         }
-    }
-
-    /// The current user, or the problem that nobody has named one: the server knows people by their names only.
-    func requireNamedUser() async throws -> StoreUser {
-        let user = try await gateway.store.currentUser()
-        guard !user.clientUserID.isEmpty else {
-            throw Problem(
-                "no_user", .configuration, "no user is set, so it is unknown whose readings these are",
-                hint: "`healthrelay user create ID`, or the setting `user.client_user_id`")
-        }
-        return user
     }
 }
 

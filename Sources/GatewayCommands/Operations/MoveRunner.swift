@@ -74,23 +74,14 @@ package struct MoveDesk: Sendable {
         guard let device = operation.device else {
             guard !operation.ids.isEmpty, operation.slot == nil, operation.from == nil, operation.to == nil,
                 operation.person == nil
-            else { throw Problem("usage", .usage, "expected the ids of readings, or a device") }
-            let ids = try operation.ids.map { text in
-                guard let id = ReadingID(text) else {
-                    throw Problem(
-                        "usage", .usage,
-                        "expected the id of a reading, 32 hexadecimal digits, found '\(text.prefix(64))'")
-                }
-                return id
-            }
-            return (.readings(ids), person)
+            else { throw Problem.usage("expected the ids of readings, or a device") }
+            return (.readings(try operation.ids.map(ReadingID.argument)), person)
         }
         guard operation.ids.isEmpty else {
-            throw Problem("usage", .usage, "expected the ids of readings, or a device, found both")
+            throw Problem.usage("expected the ids of readings, or a device, found both")
         }
         guard let address = DeviceAddress(device) else {
-            throw Problem(
-                "usage", .usage, "expected an address such as C0:00:00:00:18:08, found '\(device.prefix(64))'")
+            throw Problem.usage("expected an address such as C0:00:00:00:18:08, found '\(device.prefix(64))'")
         }
         let holder = try await operation.person.asyncMap { try await user($0) }
         return (

@@ -102,6 +102,6 @@ extension Operation {
     }
 
     private static func unusable(_ name: String, _ expected: String) -> Problem {
-        Problem("usage", .usage, "--\(name): expected \(expected)")
+        Problem.usage("--\(name): expected \(expected)")
     }
 }

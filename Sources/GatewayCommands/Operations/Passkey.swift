@@ -1,3 +1,5 @@
+import HealthReadings
+
 /// Six digits that prove two devices to be near each other (Core Specification, Vol 3, Part H, 2.3.5).
 ///
 /// It hides itself from whatever prints values: no log, error or dump shows one.
@@ -21,10 +23,7 @@ public struct Passkey: Sendable, Hashable, Codable {
     }
 
     /// The six digits, for the person in front of the terminal only.
-    public var digits: String {
-        let digits = String(number)
-        return String(repeating: "0", count: 6 - digits.count) + digits
-    }
+    public var digits: String { String(number, digits: 6) }
 
     /// Decodes a number; one above 999,999 is an error.
     public init(from decoder: any Decoder) throws {

@@ -74,8 +74,8 @@ struct QueryDocuments {
         // The table names one person, and nothing in it tells two apart.
         let owners = Set(page.readings.lazy.filter(LibreViewTable.hasPlace).map { $0.person ?? "" })
         guard owners.count <= 1 else {
-            throw Problem(
-                "usage", .usage, "a table of LibreView's is one person's, and these readings are of \(owners.count)",
+            throw Problem.usage(
+                "a table of LibreView's is one person's, and these readings are of \(owners.count)",
                 hint: "say whose with --person")
         }
         let table = LibreViewTable(

@@ -25,7 +25,7 @@ struct QueryRunner {
         query.to = try operation.to.map { try InstantArgument.instant($0, "--to", end: .end, zone: zone) }
         if let offset = operation.offset {
             guard operation.cursor == nil else {
-                throw Problem("usage", .usage, "--offset and --cursor cannot be used together")
+                throw Problem.usage("--offset and --cursor cannot be used together")
             }
             query.offset = offset
         }
@@ -58,8 +58,7 @@ struct QueryRunner {
 extension QueryRunner {
     fileprivate static func style(_ name: String) throws(Problem) -> SafeCSV.Style {
         guard let style = SafeCSV.Style(rawValue: name) else {
-            throw Problem(
-                "usage", .usage, "--csv-style: expected comma or semicolon, found '\(name.prefix(64))'")
+            throw Problem.usage("--csv-style: expected comma or semicolon, found '\(name.prefix(64))'")
         }
         return style
     }
@@ -71,8 +70,7 @@ extension ReadingKind {
     /// - Throws: `Problem` with status 64.
     package static func argument(_ name: String) throws -> ReadingKind {
         guard let kind = ReadingKind(rawValue: name) else {
-            throw Problem(
-                "usage", .usage,
+            throw Problem.usage(
                 "--types: expected \(ReadingKind.allCases.map(\.rawValue).joined(separator: " or ")), found '\(name)'")
         }
         return kind

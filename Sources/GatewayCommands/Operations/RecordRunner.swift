@@ -39,7 +39,7 @@ struct RecordRunner {
     func run(_ operation: RecordOperation) async throws {
         let addresses = try Set(operation.addresses.map { try DeviceAddress.argument($0) })
         guard !addresses.isEmpty else {
-            throw Problem("usage", .usage, "record: expected the address of a strap or an oximeter")
+            throw Problem.usage("record: expected the address of a strap or an oximeter")
         }
         for address in addresses { try await requireRecordable(address, by: operation.person) }
         let options =

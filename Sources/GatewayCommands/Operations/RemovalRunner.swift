@@ -29,7 +29,7 @@ struct RemovalRunner {
         /// sources}}`.
         var document: JSONValue {
             .object([
-                "client_user_id": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
+                "client_user_id": .optional(user.clientUserID.nonEmpty),
                 "user_id": .optional(user.serverUserID), "at_server": .string(atServer.rawValue),
                 "destinations": .array(
                     places.map { .object(["name": .string($0.name), "result": .string($0.result.rawValue)]) }),

@@ -37,7 +37,7 @@ struct ReportChoices: Sendable {
         glucoseLine = [.glucose, .sensor].contains(operation.kind) ? text.flatMap { GlucoseLine($0) } : nil
         weightLine = operation.kind == .weight ? text.flatMap { WeightLine($0) } : nil
         if let text, line == nil, glucoseLine == nil, weightLine == nil {
-            throw Problem("usage", .usage, "--line: expected \(expected), found '\(text.prefix(64))'")
+            throw Problem.usage("--line: expected \(expected), found '\(text.prefix(64))'")
         }
         var windows = DayWindows()
         if let morning = setting.morning { windows.morning = .init(begin: morning.begin, end: morning.end) }
@@ -50,7 +50,7 @@ struct ReportChoices: Sendable {
     ) throws(Problem) -> Choice {
         if let choice = Choice(rawValue: text) { return choice }
         let choices = Choice.allCases.map(\.rawValue).joined(separator: ", ")
-        throw Problem("usage", .usage, "\(flag): expected one of \(choices), found '\(text.prefix(64))'")
+        throw Problem.usage("\(flag): expected one of \(choices), found '\(text.prefix(64))'")
     }
 
     /// The unit that was chosen; nil where nobody has.
@@ -64,8 +64,7 @@ struct ReportChoices: Sendable {
             }
         guard let text = operation.unit ?? own else { return nil }
         guard let unit = choices.first(where: { $0.symbol.lowercased() == text.lowercased() }) else {
-            throw Problem(
-                "usage", .usage,
+            throw Problem.usage(
                 "--unit: expected \(choices.map(\.symbol).joined(separator: " or ")), found '\(text.prefix(64))'")
         }
         return unit
@@ -89,8 +88,7 @@ struct ReportChoices: Sendable {
             let ranges = GlucoseRanges(own, in: isMolar ? .millimolesPerLitre : .milligramsPerDecilitre)
         else {
             let presets = GlucoseRanges.Preset.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Problem(
-                "usage", .usage,
+            throw Problem.usage(
                 "--ranges: expected \(presets), or numbers such as 70-180, 3.9-10.0 or 54-70-180-250, found '\(text.prefix(64))'"
             )
         }

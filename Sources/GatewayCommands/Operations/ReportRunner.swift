@@ -137,10 +137,7 @@ struct ReportRunner {
             try await output.note(
                 "nothing was measured from \(report.first) to \(report.last) that this report shows")
         }
-        let octets = report.octets(operation.format)
-        for start in stride(from: 0, to: octets.count, by: Self.chunk) {
-            try await output.octets(Array(octets[start..<min(octets.count, start + Self.chunk)]))
-        }
+        for piece in report.octets(operation.format).pieces(of: Self.chunk) { try await output.octets(piece) }
     }
 }
 
@@ -242,12 +239,12 @@ package struct ReportDesk: Sendable {
         let today = desk.zones.day(of: now)
         let last = try desk.day(operation.to, "--to", now: now)
         guard last.start <= today.start else {
-            throw Problem("usage", .usage, "--to \(last.date) is in the future: today is \(today.date)")
+            throw Problem.usage("--to \(last.date) is in the future: today is \(today.date)")
         }
         let first: PersonDay
         let count = try days(operation.period) ?? operation.kind.usualDays
         guard operation.period == nil || operation.from == nil else {
-            throw Problem("usage", .usage, "--period and --from exclude each other")
+            throw Problem.usage("--period and --from exclude each other")
         }
         if operation.from == nil, let date = WallTime(last.date + "T00:00:00") {
             let begin = date.advanced(byMinutes: -(count - 1) * 24 * 60).date
@@ -256,10 +253,10 @@ package struct ReportDesk: Sendable {
             first = try desk.day(operation.from, "--from", now: now)
         }
         guard first.date <= last.date else {
-            throw Problem("usage", .usage, "--from \(first.date) is later than --to \(last.date)")
+            throw Problem.usage("--from \(first.date) is later than --to \(last.date)")
         }
         guard let period = FigurePeriod(from: first, through: last, in: desk.zones, now: now) else {
-            throw Problem("usage", .usage, "expected a period of at most \(FigurePeriod.mostDays) days")
+            throw Problem.usage("expected a period of at most \(FigurePeriod.mostDays) days")
         }
         return period
     }
@@ -270,8 +267,7 @@ package struct ReportDesk: Sendable {
         guard text.hasSuffix("d"), text.utf8.count <= 5, let days = Int(text.dropLast()),
             (1...FigurePeriod.mostDays).contains(days)
         else {
-            throw Problem(
-                "usage", .usage,
+            throw Problem.usage(
                 "--period: expected days from 1d to \(FigurePeriod.mostDays)d, found '\(text.prefix(64))'")
         }
         return days

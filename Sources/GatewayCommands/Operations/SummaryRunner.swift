@@ -38,10 +38,10 @@ package struct SummaryDesk: Sendable {
     package func day(_ text: String?, _ flag: String, now: Instant) throws(Problem) -> PersonDay {
         guard let text else { return zones.day(of: now) }
         guard text.utf8.count == 10, let (year, month, day) = WallTime(text + "T00:00:00")?.date else {
-            throw Problem("usage", .usage, "\(flag): expected a date such as 2026-11-20, found '\(text.prefix(64))'")
+            throw Problem.usage("\(flag): expected a date such as 2026-11-20, found '\(text.prefix(64))'")
         }
         guard let found = zones.day(year: year, month: month, day: day) else {
-            throw Problem("usage", .usage, "\(flag): the clocks of \(person.clientUserID) never showed \(text)")
+            throw Problem.usage("\(flag): the clocks of \(person.clientUserID) never showed \(text)")
         }
         return found
     }
@@ -134,11 +134,11 @@ struct SummaryRunner {
         let first = try desk.day(operation.from, operation.to == nil ? "--date" : "--from", now: now)
         let last = try operation.to.map { try desk.day($0, "--to", now: now) } ?? first
         guard first.date <= last.date else {
-            throw Problem("usage", .usage, "--from \(first.date) is later than --to \(last.date)")
+            throw Problem.usage("--from \(first.date) is later than --to \(last.date)")
         }
         let days = desk.zones.days(from: first, through: last, atMost: Self.mostDays)
         guard let days else {
-            throw Problem("usage", .usage, "expected a period of at most \(Self.mostDays) days")
+            throw Problem.usage("expected a period of at most \(Self.mostDays) days")
         }
         for day in days { try await print(day, person, operation, desk, now) }
     }

@@ -56,8 +56,8 @@ struct SyncRunner {
 
     private static func readingID(_ text: String) throws -> ReadingID {
         guard let id = ReadingID(text) else {
-            throw Problem(
-                "usage", .usage, "expected a reading's id, 32 hexadecimal digits, found '\(text)'",
+            throw Problem.usage(
+                "expected a reading's id, 32 hexadecimal digits, found '\(text)'",
                 hint: "`sync status` lists refused readings")
         }
         return id

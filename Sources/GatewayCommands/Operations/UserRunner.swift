@@ -42,8 +42,8 @@ struct UserRunner {
         let api = try await gateway.destinations.requireAPI()
         if let userID {
             guard UUID(uuidString: userID) != nil else {
-                throw Problem(
-                    "usage", .usage, "expected the server's UUID of a user, found '\(userID.prefix(64))'",
+                throw Problem.usage(
+                    "expected the server's UUID of a user, found '\(userID.prefix(64))'",
                     hint: "`user show` prints it as `user_id`; your own id of the user goes without --user-id")
             }
             guard let user = try await known({ try await api.user(userID) }) else {
@@ -87,7 +87,7 @@ struct UserRunner {
 
     private func show() async throws {
         let user = try await gateway.store.currentUser(at: gateway.destinations.primaryPlace())
-        try await show(user.clientUserID.isEmpty ? nil : user.clientUserID, user.serverUserID, user.timeZone)
+        try await show(user.clientUserID.nonEmpty, user.serverUserID, user.timeZone)
     }
 
     private func show(_ name: String?, _ userID: String?, _ zone: String) async throws {

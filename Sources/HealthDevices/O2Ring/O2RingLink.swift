@@ -99,8 +99,7 @@ struct O2RingLink {
         let expectsResponse =
             requests.properties.map { $0.contains(.write) && !$0.contains(.writeWithoutResponse) } ?? false
         do {
-            for start in stride(from: 0, to: octets.count, by: Self.longestWrite) {
-                let piece = Array(octets[start..<min(start + Self.longestWrite, octets.count)])
+            for piece in octets.pieces(of: Self.longestWrite) {
                 try await peripheral.write(piece, to: requests, expectingResponse: expectsResponse)
             }
         } catch GATTError.disconnected {

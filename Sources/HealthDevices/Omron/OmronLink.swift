@@ -110,8 +110,8 @@ struct OmronLink {
 
     /// Does something in a session, and ends that whatever comes of it: a monitor that is left without shows an error and
     /// may refuse the next session.
-    func inSession<Result>(received: Int = 0, _ body: () async throws -> Result) async throws -> Result {
-        guard case .answered = try await ask(.start, received: received) else {
+    func inSession<Result>(_ body: () async throws -> Result) async throws -> Result {
+        guard case .answered = try await ask(.start, received: 0) else {
             throw TransferError.refused(
                 code: "omron_session_refused", description: "the monitor does not begin a session")
         }

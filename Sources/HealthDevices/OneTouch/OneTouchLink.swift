@@ -177,11 +177,11 @@ struct OneTouchLink {
     }
 
     /// Asks what the meter's clock shows; nil where it was never set, or says nothing that makes sense.
-    func clock(received: Int, _ course: inout Course) async throws -> ClockReading? {
-        guard case .answer(let octets, let message) = try await ask(.time, received: received, &course) else {
+    func clock(_ course: inout Course) async throws -> ClockReading? {
+        guard case .answer(let octets, let message) = try await ask(.time, received: 0, &course) else {
             return nil
         }
-        try await acknowledge(received)
+        try await acknowledge(0)
         return OneTouch.wallTime(OneTouch.word(octets[0..<4])).map {
             ClockReading(deviceTime: $0, readAt: message.receivedAt)
         }

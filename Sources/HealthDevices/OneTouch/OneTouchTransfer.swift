@@ -58,7 +58,7 @@ struct OneTouchTransfer: RecordTransfer {
         let last = try await memory.lastRecord(of: intake.contact)
         return try await link.peripheral.whileNotifying([link.answers]) {
             var course = OneTouchLink.Course()
-            if let clock = try await link.clock(received: 0, &course) { try await intake.note(clock, in: memory) }
+            if let clock = try await link.clock(&course) { try await intake.note(clock, in: memory) }
             let numbers = try await numbers(&course)
             guard let last else { return try await read(numbers, into: &intake, &course, isSecondTry: false) }
             return try await readNew(numbers, after: last, into: &intake, &course, memory)

@@ -32,7 +32,7 @@ struct HeartBeatWindow: Sendable {
         }
         beats.add(intervals, at: instant, hasContact: hasContact)
         if number == nil, let first = beats.beats.first {
-            number = Instant(microseconds: first.end).seconds.quotient(by: seconds)
+            number = Instant(microseconds: first.end).seconds.flooredDivision(by: seconds)
         }
         return whole
     }
@@ -52,12 +52,5 @@ struct HeartBeatWindow: Sendable {
     private mutating func take(before end: Instant) -> RecordedWindow? {
         let window = RecordedWindow(seconds: Int(seconds), runs: HeartBeats.runs(beats.take(before: end)))
         return BeatVariability(window.runs, windowSeconds: window.seconds).isSufficient ? window : nil
-    }
-}
-
-extension Int64 {
-    /// The quotient, rounded down.
-    fileprivate func quotient(by divisor: Int64) -> Int64 {
-        self / divisor - (self % divisor < 0 ? 1 : 0)
     }
 }

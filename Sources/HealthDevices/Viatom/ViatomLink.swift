@@ -108,8 +108,7 @@ struct ViatomLink {
                 try await peripheral.write(octets, to: requests, expectingResponse: false)
             } catch RadioError.other where octets.count > Self.shortestWrite {
                 // BlueZ does not write what is longer than the link's packets. The maker's kit divides it there too.
-                for start in stride(from: 0, to: octets.count, by: Self.shortestWrite) {
-                    let piece = Array(octets[start..<min(start + Self.shortestWrite, octets.count)])
+                for piece in octets.pieces(of: Self.shortestWrite) {
                     try await peripheral.write(piece, to: requests, expectingResponse: false)
                 }
             }

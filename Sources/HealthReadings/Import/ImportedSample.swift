@@ -244,7 +244,7 @@ public struct ImportedSample: Sendable, Hashable {
         var line = String(words.prefix(longestText)).cut(toOctets: mostOctets)
         // When it is read again, nothing more may be cut off.
         while line.last == " " { line.removeLast() }
-        return line.isEmpty ? nil : line
+        return line.nonEmpty
     }
 }
 

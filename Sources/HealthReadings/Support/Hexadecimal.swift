@@ -24,6 +24,16 @@ extension Sequence where Element == UInt8 {
     }
 }
 
+extension UInt8 {
+    /// Whether it is a hexadecimal digit in ASCII, in lower case.
+    package var isLowercaseHexadecimal: Bool {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
+        default: false
+        }
+    }
+}
+
 extension [UInt8] {
     /// Reads two hexadecimal digits for each octet, with nothing between them; nil where a character is none.
     package init?(hexadecimal text: String) {

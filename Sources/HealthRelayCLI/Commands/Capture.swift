@@ -34,8 +34,7 @@ struct Capture: AsyncParsableCommand {
         var arguments: [String] = []
         if let device {
             guard let address = DeviceAddress(device) else {
-                throw Problem(
-                    "usage", .usage, "--device: expected an address such as C0:00:00:00:18:08, found '\(device)'")
+                throw Problem.usage("--device: expected an address such as C0:00:00:00:18:08, found '\(device)'")
             }
             arguments += ["--device", address.description]
         }
@@ -102,11 +101,7 @@ struct CaptureNarrator: Sendable {
     }
 
     func confirm() throws(Problem) {
-        guard isatty(0) == 1 else {
-            throw Problem(
-                "not_confirmed", .usage, "a recording must be confirmed, and there is no terminal to confirm at",
-                hint: "say --yes")
-        }
+        try TerminalInput.require(because: "a recording must be confirmed", hint: "say --yes")
         Terminal.errorPart("Record? [y/N] ")
         let answer = readLine()?.lowercased() ?? ""
         guard ["y", "yes"].contains(answer) else {

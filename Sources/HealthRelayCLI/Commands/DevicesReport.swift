@@ -29,11 +29,7 @@ extension Devices {
             let settings = try global.settings()
             global.startLogging(settings)
             // A device is not read for a report that cannot be written.
-            guard yes || TerminalInput.isThere else {
-                throw Problem(
-                    "not_confirmed", .usage, "a report must be confirmed, and there is no terminal to confirm at",
-                    hint: "say --yes")
-            }
+            if !yes { try TerminalInput.require(because: "a report must be confirmed", hint: "say --yes") }
             try refuseExisting()
             // It is kept until its owner has seen it.
             let draft = GatheredOutput(
@@ -66,8 +62,7 @@ extension Devices {
 
         private func confirm(_ count: Int) async throws {
             Terminal.error("This and nothing else will be in \(output) (\(count) octets).")
-            let answer = try await TerminalInput.line("Write it? [y/N] ")
-            guard ["y", "yes"].contains(answer?.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()) else {
+            guard try await TerminalInput.yes("Write it? [y/N] ") else {
                 throw Problem("not_confirmed", .usage, "nothing was written")
             }
         }

@@ -102,13 +102,13 @@ struct HealthSync: AsyncParsableCommand {
             }
             if file == nil, TerminalInput.isThere {
                 guard let line = try await TerminalInput.line("Paste what the QR code holds: ") else {
-                    throw Problem("usage", .usage, "nothing was pasted")
+                    throw Problem.usage("nothing was pasted")
                 }
                 return line
             }
             let data = try FileHandle.standardInput.read(upToCount: Self.longest) ?? Data()
             guard !data.isEmpty else {
-                throw Problem("usage", .usage, "expected the QR code's text on standard input, found nothing")
+                throw Problem.usage("expected the QR code's text on standard input, found nothing")
             }
             return String(decoding: data, as: UTF8.self)
         }

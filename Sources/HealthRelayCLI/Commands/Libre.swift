@@ -47,8 +47,7 @@ struct Libre: AsyncParsableCommand {
         func run() async throws {
             let scannedAt = try scannedAt.map { text in
                 guard let instant = Instant(rfc3339: text) else {
-                    throw Problem(
-                        "usage", .usage, "expected an instant such as 2026-11-20T12:30:00Z, found '\(text)'")
+                    throw Problem.usage("expected an instant such as 2026-11-20T12:30:00Z, found '\(text)'")
                 }
                 return instant
             }

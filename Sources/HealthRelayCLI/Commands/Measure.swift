@@ -32,12 +32,8 @@ struct Measure: AsyncParsableCommand {
     }
 
     private func confirm(_ device: DeviceAddress) throws {
-        guard isatty(0) == 1 else {
-            throw Problem(
-                "not_confirmed", .usage,
-                "measuring inflates a cuff around somebody's arm, and there is no terminal to confirm at",
-                hint: "when the cuff is on, confirm with --yes")
-        }
+        try TerminalInput.require(
+            because: "measuring inflates a cuff around somebody's arm", hint: "when the cuff is on, confirm with --yes")
         Terminal.errorText(
             "\(device) will inflate around your arm now, and measure for about 40 seconds. Put the cuff on, rest your arm on "
                 + "a table,\nand do not speak or move. Ctrl-C lets the air out.\nInflate the cuff? [y/N]")

@@ -58,7 +58,7 @@ private enum Browser {
     /// - Returns: whether a browser was started.
     static func open(_ link: String) -> Bool {
         let environment = ProcessInfo.processInfo.environment
-        func value(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        func value(_ name: String) -> String? { environment[name].flatMap(\.nonEmpty) }
         guard value("DISPLAY") != nil || value("WAYLAND_DISPLAY") != nil, let folder = value("XDG_RUNTIME_DIR"),
             let file = write(link, in: folder)
         else { return false }

@@ -30,11 +30,7 @@ extension User {
 
         /// Asks the person at the terminal; returns whom they have confirmed.
         private func confirmation(_ settings: Settings) async throws -> String {
-            guard isatty(0) == 1 else {
-                throw Problem(
-                    "not_confirmed", .usage, "removing a user cannot be undone, and there is no terminal to confirm at",
-                    hint: "confirm with --yes")
-            }
+            try TerminalInput.require(because: "removing a user cannot be undone", hint: "confirm with --yes")
             let shown = Captured()
             try await OperationCommand.run(OperationRequest(.user(.show), json: true), global, settings, shown)
             let name = try shown.name

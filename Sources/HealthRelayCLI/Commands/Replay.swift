@@ -43,8 +43,7 @@ struct Replay: AsyncParsableCommand {
         if let model, Catalogue()[model] == nil { throw Problem.unknownModel(model) }
         let peer = try address.map { text in
             guard let address = DeviceAddress(text) else {
-                throw Problem(
-                    "usage", .usage, "--address: expected an address such as C0:00:00:00:18:08, found '\(text)'")
+                throw Problem.usage("--address: expected an address such as C0:00:00:00:18:08, found '\(text)'")
             }
             // An identity address is public, or random and static: then its two highest bits are set.
             return address.bits >> 46 == 0b11 ? address : DeviceAddress(bits: address.bits, kind: .public)
@@ -144,8 +143,8 @@ struct Replay: AsyncParsableCommand {
     private static func requireZone(_ zone: String, of gateway: Gateway) async throws {
         let own = try await gateway.store.currentUser().timeZone
         guard zone == own else {
-            throw Problem(
-                "usage", .usage, "--time-zone: expected the store's zone, \(own), found '\(zone)'",
+            throw Problem.usage(
+                "--time-zone: expected the store's zone, \(own), found '\(zone)'",
                 hint: "leave it out, or print the readings with --dry-run")
         }
     }

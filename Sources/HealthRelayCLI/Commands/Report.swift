@@ -178,18 +178,9 @@ private enum ReportOutput {
     }
 
     static func writeToStandardOutput(_ octets: [UInt8]) throws(Problem) {
-        var rest = octets[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(1, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN {
-                Terminal.waitForRoom(1)
-                continue
-            }
+        do throws(POSIXError) { try Terminal.write(octets) } catch {
             // A reader that has gone has what it wanted.
-            if count < 0, errno == EPIPE { return }
-            guard count > 0 else { throw failure("standard output", errno) }
-            rest = rest.dropFirst(count)
+            if error.code != .EPIPE { throw failure("standard output", error.code.rawValue) }
         }
     }
 

@@ -57,7 +57,7 @@ struct SettingsCommand: AsyncParsableCommand {
                             TerminalInput.isThere
                             ? try await TerminalInput.secret("\(key): ") : Self.nextOfStandardInput()
                         guard let text = line?.trimmingCharacters(in: .newlines), !text.isEmpty else {
-                            throw Problem("usage", .usage, "\(key): expected a secret, and nothing was typed")
+                            throw Problem.usage("\(key): expected a secret, and nothing was typed")
                         }
                         typed[key] = text
                     }

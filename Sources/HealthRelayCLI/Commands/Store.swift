@@ -83,11 +83,7 @@ struct Store: AsyncParsableCommand {
         }
 
         private func confirm() throws {
-            guard isatty(0) == 1 else {
-                throw Problem(
-                    "not_confirmed", .usage, "forgetting cannot be undone, and there is no terminal to confirm at",
-                    hint: "confirm with --yes")
-            }
+            try TerminalInput.require(because: "forgetting cannot be undone", hint: "confirm with --yes")
             let word = user ?? "everybody"
             Terminal.errorText(
                 "This \(server ? "removes \(word) at the server and " : "")erases all data of \(word) here: "

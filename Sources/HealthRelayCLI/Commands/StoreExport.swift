@@ -156,7 +156,7 @@ private final class ExportFile: OperationOutput {
     func octets(_ octets: [UInt8]) throws {
         do {
             try file.withLock { file in
-                if path == "-" { try Self.print(octets) } else { try file?.write(octets) }
+                if path == "-" { try Terminal.write(octets) } else { try file?.write(octets) }
             }
         } catch let error as POSIXError { throw Self.failure(error, path) }
     }
@@ -171,19 +171,6 @@ private final class ExportFile: OperationOutput {
                 return count
             }
         } catch let error as POSIXError { throw Self.failure(error, path) }
-    }
-
-    private static func print(_ octets: [UInt8]) throws(POSIXError) {
-        var rest = octets[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
-            if count < 0, errno == EAGAIN {
-                Terminal.waitForRoom(1)
-                continue
-            }
-            guard count >= 0 || errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
-            rest = rest.dropFirst(max(count, 0))
-        }
     }
 
     private static func failure(_ error: POSIXError, _ path: String) -> Problem {

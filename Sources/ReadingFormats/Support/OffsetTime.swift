@@ -19,9 +19,7 @@ extension Instant {
         guard (1...9999).contains(wall.date.year) else { return nil }
         var text = wall.description
         if fractionDigits > 0 {
-            let fraction = String(microseconds - seconds * 1_000_000)
-            let padded = String(repeating: "0", count: 6 - fraction.count) + fraction
-            text += "." + padded.prefix(fractionDigits)
+            text += "." + String(microseconds - seconds * 1_000_000, digits: 6).prefix(fractionDigits)
         }
         let size = offsetMinutes.magnitude
         return text + (offsetMinutes < 0 ? "-" : "+") + Self.pair(size / 60) + ":" + Self.pair(size % 60)
@@ -31,8 +29,7 @@ extension Instant {
     var rfc3339WithMicroseconds: String? {
         let wall = WallTime(secondsSinceEpoch: seconds)
         guard (1...9999).contains(wall.date.year) else { return nil }
-        let fraction = String(microseconds - seconds * 1_000_000)
-        return wall.description + "." + String(repeating: "0", count: 6 - fraction.count) + fraction + "Z"
+        return wall.description + "." + String(microseconds - seconds * 1_000_000, digits: 6) + "Z"
     }
 
     private static func pair(_ number: UInt64) -> String { number < 10 ? "0\(number)" : "\(number)" }

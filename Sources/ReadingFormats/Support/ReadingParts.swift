@@ -76,11 +76,6 @@ extension DeviceDescription {
     }
 }
 
-extension String {
-    /// The string; nil if it is empty.
-    var nonEmpty: String? { isEmpty ? nil : self }
-}
-
 /// A number in a format's unit, and what that took.
 struct Placed {
     var number: ExactDecimal

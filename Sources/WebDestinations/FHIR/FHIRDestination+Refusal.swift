@@ -104,10 +104,9 @@ extension FHIRDestination {
         let identifiers = readings.flatMap(FHIRBundle.identifiers(of:))
         var found: [String: [AnswerJSON]] = [:]
         // Some servers and proxies limit a URL to 2000 octets.
-        for start in stride(from: 0, to: identifiers.count, by: 16) {
-            let some = identifiers[start..<min(start + 16, identifiers.count)]
-            for observation in try await search("Observation", some.map { (Self.uuidSystem, $0) }) {
-                for identifier in observation.identifiers(of: Self.uuidSystem) where some.contains(identifier) {
+        for asked in identifiers.pieces(of: 16) {
+            for observation in try await search("Observation", asked.map { (Self.uuidSystem, $0) }) {
+                for identifier in observation.identifiers(of: Self.uuidSystem) where asked.contains(identifier) {
                     found[identifier, default: []].append(observation)
                 }
             }

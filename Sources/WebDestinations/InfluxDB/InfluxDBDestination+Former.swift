@@ -21,8 +21,8 @@ extension InfluxDBDestination {
         let person = part.person.clientUserID
         do {
             for (tags, all) in Dictionary(grouping: items, by: { LineProtocol.tags(of: $0.reading, person: person) }) {
-                for begin in stride(from: 0, to: all.count, by: Self.mostLookedUp) {
-                    let subjects = all[begin..<min(begin + Self.mostLookedUp, all.count)].map {
+                for piece in all.pieces(of: Self.mostLookedUp) {
+                    let subjects = piece.map {
                         Subject(
                             reading: $0.reading.id, person: person, kind: part.target.resource, timestamp: $0.timestamp)
                     }

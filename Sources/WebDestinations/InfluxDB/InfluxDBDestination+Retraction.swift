@@ -224,10 +224,8 @@ extension InfluxDBDestination {
     private func deleteByInfluxQL(
         _ item: Subject, _ points: Points, _ runs: [ClosedRange<Int64>], in database: String
     ) async throws {
-        for begin in stride(from: 0, to: runs.count, by: Self.mostRuns) {
-            let statements = runs[begin..<min(begin + Self.mostRuns, runs.count)].map {
-                "DELETE FROM \(Self.series(item, points, $0))"
-            }
+        for piece in runs.pieces(of: Self.mostRuns) {
+            let statements = piece.map { "DELETE FROM \(Self.series(item, points, $0))" }
             _ = try await results(of: statements.joined(separator: "; "), in: database)
         }
     }
@@ -304,10 +302,9 @@ extension InfluxDBDestination {
             return (String(instant.description.dropLast()), milliseconds - instant.seconds * 1000)
         }
         let (first, last) = (text(times.lowerBound), text(times.upperBound))
-        func digits(_ number: Int64) -> String { String(repeating: "0", count: 3 - "\(number)".count) + "\(number)" }
         return (
-            first.second + (first.fraction == 0 ? "Z" : ".\(digits(first.fraction))Z"),
-            last.second + ".\(digits(last.fraction))000001Z"
+            first.second + (first.fraction == 0 ? "Z" : ".\(String(first.fraction, digits: 3))Z"),
+            last.second + ".\(String(last.fraction, digits: 3))000001Z"
         )
     }
 

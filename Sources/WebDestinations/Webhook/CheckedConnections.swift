@@ -13,16 +13,12 @@ actor CheckedConnections {
     private let allowsPrivate: Bool
     private let limits: HTTPLimits
     private let resolve: Resolver
-    private let now: @Sendable () -> ContinuousClock.Instant
     private var known: (pools: [HTTPConnections], until: ContinuousClock.Instant)?
 
     /// How long an address is believed.
     private static let validity: Duration = .seconds(60)
 
-    init(
-        _ server: WebServer, allowsPrivate: Bool, limits: HTTPLimits, resolve: @escaping Resolver,
-        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
-    ) {
+    init(_ server: WebServer, allowsPrivate: Bool, limits: HTTPLimits, resolve: @escaping Resolver) {
         self.server = server
         self.allowsPrivate = allowsPrivate
         // Only the status of an answer counts.
@@ -30,12 +26,11 @@ actor CheckedConnections {
         limits.cutsAnswers = true
         self.limits = limits
         self.resolve = resolve
-        self.now = now
     }
 
     /// A pool of connections for each address, in the order in which they are to be tried.
     func pools() async throws(DeliveryFailure) -> [HTTPConnections] {
-        if let known, now() < known.until { return known.pools }
+        if let known, ContinuousClock.now < known.until { return known.pools }
         let host = server.host
         let addresses: [String]
         do {
@@ -62,7 +57,7 @@ actor CheckedConnections {
                 limits, authorities: server.authorities,
                 addresses: Dictionary([host, host.lowercased()].map { ($0, address) }) { first, _ in first })
         }
-        known = (Array(pools), now() + Self.validity)
+        known = (Array(pools), ContinuousClock.now + Self.validity)
         return Array(pools)
     }
 

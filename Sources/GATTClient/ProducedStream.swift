@@ -1,6 +1,6 @@
 extension AsyncThrowingStream where Failure == any Error, Element: Sendable {
     /// A stream of what `body` yields. Ending the iteration cancels it; what it throws ends the stream.
-    static func producing(
+    package static func producing(
         keeping policy: Continuation.BufferingPolicy = .unbounded,
         _ body: @escaping @Sendable (_ yield: @escaping @Sendable (Element) -> Void) async throws -> Void
     ) -> AsyncThrowingStream {
