@@ -447,6 +447,10 @@ extension Record {
         {
             found.exclusion = stored.exclusion
         }
+        // They took a bit of an Omron monitor's records for a low battery. No other cuff's record has that status.
+        if stored.value.kind == .bloodPressure, stored.status.contains(.deviceBatteryLow) {
+            found.status.insert(.deviceBatteryLow)
+        }
         // They took the number that a meter sends in place of HI or LO for what it measured, or for none that it can measure.
         if isBeyondNumbers, [nil, Exclusion.implausible].contains(stored.exclusion) {
             found.status.subtract([.resultTooHigh, .resultTooLow])

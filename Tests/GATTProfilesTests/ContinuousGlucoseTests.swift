@@ -58,6 +58,19 @@ import Testing
             ])
     }
 
+    @Test("what a Roche sensor has sent is read as another program shows it, and its checksum holds")
+    func logged() throws {
+        // Android-nRF-Connect's issue 174: 115 mg/dL at minute 300, with trend, quality and the annunciation's second octet.
+        let octets = hex("0D 43 7300 2C01 03 2400 1A00 3E04")
+        #expect(ContinuousGlucoseChecksum.appended(to: Array(octets.dropLast(2))) == octets)
+        let value = try ContinuousGlucoseMeasurement(decoding: octets)
+        #expect(value.concentration.number == decimal(115) && value.timeOffset == 300)
+        #expect(value.trend?.number == decimal(36) && value.quality?.number == decimal(26))
+        let record = try record(payload("", checksum: true) + octets)
+        #expect(record.sequence == 300 && record.exclusion == nil)
+        #expect(record.status.names == ["time_synchronization_required", "calibration_not_allowed"])
+    }
+
     @Test("each bit of the annunciation has its name, in its octet; reserved bits have none")
     func annunciation() {
         func names(_ status: UInt8, _ calibration: UInt8, _ warning: UInt8) -> [String] {

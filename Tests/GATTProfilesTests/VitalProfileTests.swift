@@ -267,6 +267,23 @@ struct VitalProfileTests {
         #expect(value.quantity(.weight)?.number.number?.description == "15.000" && value.quantity(.height) == nil)
     }
 
+    @Test("what a Beurer BF105 and a BF600 have sent is read (openScale's issues 635 and 219)")
+    func logged() throws {
+        let composition = try BodyCompositionMeasurement(decoding: hex("9803 C500 A01B 7C01 3C2F 7420 5212"))
+        #expect(composition.bodyFat == Quantity(ExactDecimal(significand: 197, exponent: -1), .percent))
+        for (field, digits) in [
+            (.basalMetabolism, "7072"), (.musclePercentage, "38.0"), (.softLeanMass, "60.460"),
+            (.bodyWaterMass, "41.540"), (.impedance, "469.0"),
+        ] as [(BodyCompositionMeasurement.Field, String)] {
+            #expect(composition.quantity(field)?.number.number?.description == digits)
+        }
+        let weight = try record(0x2A9D, "0E F22F E507071715211F 02 D400 A406")
+        #expect(weight.baseTime?.description == "2021-07-23T21:33:31" && weight.userSlot == 2)
+        let text = weight.document().text
+        #expect(text.contains(#""weight":{"value":61.370,"unit":"kg"},"body_mass_index":21.2"#))
+        #expect(text.contains(#""height":{"value":1.700,"unit":"m"}"#))
+    }
+
     private func isRefused(_ characteristic: UInt16, _ octets: [UInt8]) -> Bool {
         if characteristic == 0x2AA7 { return (try? ContinuousGlucoseMeasurement.all(in: octets.span.bytes)) == nil }
         return malformed(characteristic, octets) != nil

@@ -17,8 +17,10 @@ final class EmulatedOmron: Peripheral {
         var slots: [[[UInt8]?]] = []
         /// Where each user's next record is written; `nil`: the user has recorded nothing.
         var cursors: [Int?] = []
-        /// The words of the index in which that stands; `nil`: those of the model.
+        /// The words of the index in which that stands; `nil`: the first ones.
         var cursorWords: [Int]?
+        /// Other words of the index, by their place.
+        var otherWords: [Int: UInt16] = [:]
         var clock: [UInt8]?
         /// The key that is stored in it.
         var key: [UInt8]?
@@ -263,9 +265,9 @@ final class EmulatedOmron: Peripheral {
             }
         }
         let words = (0..<8).map { place -> UInt16 in
-            guard let user = (behaviour.cursorWords ?? memory.cursors).firstIndex(of: place),
+            guard let user = (behaviour.cursorWords ?? Array(memory.users.indices)).firstIndex(of: place),
                 user < behaviour.cursors.count, let cursor = behaviour.cursors[user]
-            else { return 0x8000 }
+            else { return behaviour.otherWords[place] ?? 0x8000 }
             return UInt16(cursor)
         }
         put(

@@ -12,7 +12,8 @@ struct OmronSample: Hashable {
     var hasMoved = false
     var isIrregular = false
     var position: UInt16 = 0
-    var batteryIsLow = false
+    /// A bit of word 3 that says nothing that is known.
+    var unknownBit = false
     var cuffFits = true
     var number: UInt16 = 0
 
@@ -27,7 +28,7 @@ struct OmronSample: Hashable {
         var words: [UInt16] = [
             UInt16(diastolic) << 8 | (systolic &- 25) & 0xFF, year << 8 | UInt16(pulse),
             (hasMoved ? 0x8000 : 0) | (isIrregular ? 0x4000 : 0) | month << 10 | day << 5 | hour,
-            position << 14 | (batteryIsLow ? 0x2000 : 0) | (cuffFits ? 0x1000 : 0) | minute << 6 | second,
+            position << 14 | (unknownBit ? 0x2000 : 0) | (cuffFits ? 0x1000 : 0) | minute << 6 | second,
             0x0080, number,
         ]
         while words.count < length / 2 { words.append(0) }

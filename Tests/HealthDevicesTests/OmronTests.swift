@@ -145,7 +145,7 @@ import Testing
         let known = monitor.memory
         let shorter = OmronMemory(
             known.stack, known.layout.order, octets: known.layout.length, users: known.users, count: 90,
-            settings: known.settings, clock: known.clock, cursors: known.cursors, longestRead: known.longestRead,
+            settings: known.settings, clock: known.clock, longestRead: known.longestRead,
             isAtWrist: known.isAtWrist, known.certainty)
         monitor.change { $0.measure(5, user: 0, of: shorter, since: 88) }
         #expect(try await read(monitor).isComplete)
@@ -180,6 +180,19 @@ import Testing
         monitor.change { $0.measure(2, user: 1, of: memory) }
         #expect(try await read(monitor).isComplete)
         #expect(store.readingCount == 42 && store.records.filter { $0.userSlot == 2 }.count == 2)
+    }
+
+    @Test(
+        "promise 2: the second user of an X4 Smart is read though the first user's running number looks like a position"
+    )
+    func runningNumber() async throws {
+        // As owners' monitors say it (hass-omron pull request 170): the fifth word is how often the first user has measured.
+        let monitor = try monitor("omron_hem7155tmw3", [12, 40]) { $0.otherWords = [4: 12] }
+        #expect(try await read(monitor).received == 52)
+        let memory = monitor.memory
+        monitor.change { $0.measure(2, user: 1, of: memory) }
+        #expect(try await read(monitor).isComplete)
+        #expect(store.readingCount == 54 && store.records.filter { $0.userSlot == 2 }.count == 42)
     }
 
     @Test("an index that points elsewhere costs time, and no record")

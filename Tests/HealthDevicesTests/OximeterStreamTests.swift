@@ -58,6 +58,30 @@ import Testing
         }
     }
 
+    @Test("a Berry's longer packets are read, and nothing in the middle of one is a value")
+    func longPackets() {
+        // Saturation 98 and 97, pulse 72 and 73, as a mean and now; a curve in which a shorter packet may be seen; a battery
+        // of 90 % and 100 packets a second.
+        let first = "ffaa10086261484900001415309ca801005a6471"
+        let (without, second) = (
+            "ffaa91007f7fffff00000000007f0100005a6474", "ffaad20062615a5b00001415309ca80100da64cf"
+        )
+        #expect(read(.berry, [first, without, second]) == [[98, 72], [98, 90]])
+        // No finger, whatever else is said.
+        #expect(read(.berry, ["ffaa10026261484900001415309ca801005a646b"]) == [])
+        // In any pieces; a changed octet brings no value, and the next packet is found.
+        var reader = OximeterStreamReader(.berry)
+        let octets = [UInt8](hex: first + without + second)
+        #expect(octets.compactMap { Self.values(reader.take([$0])) } == [[98, 72], [98, 90]])
+        for place in 2..<20 {
+            var changed = [UInt8](hex: first)
+            changed[place] ^= 0x01
+            var reader = OximeterStreamReader(.berry)
+            #expect(reader.take(changed) == nil, "\(place)")
+            #expect(Self.values(reader.take([UInt8](hex: second))) == [98, 90], "\(place)")
+        }
+    }
+
     @Test("a stream is told about once a second, as a standard oximeter's values are, and nothing is written or stored")
     func live() async throws {
         let log = EventLog()

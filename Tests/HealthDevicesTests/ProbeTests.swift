@@ -60,7 +60,7 @@ import Testing
         (samples[0].hour, samples[1].hour, samples[2].hour) = (9, 7, 8)
         (samples[0].number, samples[1].number, samples[2].number) = (7, 5, 6)
         (samples[0].hasMoved, samples[1].isIrregular) = (true, true)
-        (samples[2].batteryIsLow, samples[2].cuffFits) = (true, false)
+        (samples[2].unknownBit, samples[2].cuffFits) = (true, false)
         let kept = samples
         let (report, _) = try await report("omron_hem7155t") { behaviour in
             for (slot, sample) in kept.enumerated() {
@@ -76,7 +76,7 @@ import Testing
         let records: [OmronRecord] = try run.slots.compactMap { try run.layout.record($0) }
         #expect(records.map(\.hasMoved) == [true, false, false])
         #expect(records.map(\.isIrregular) == [false, true, false])
-        #expect(records.map(\.batteryIsLow) == [false, false, true])
+        #expect(run.slots.map { $0[7] & 0x20 != 0 } == [false, false, true])
         #expect(records.map(\.cuffFits) == [true, true, false])
         let seconds = records.map(\.time.secondsSinceEpoch)
         #expect(seconds[1] < seconds[2] && seconds[2] < seconds[0])

@@ -40,7 +40,7 @@ import Testing
             #expect(digits(record, .impedance) == impedance.map { #"{"value":\#($0),"unit":"Ω"}"# }, "\(hex)")
             #expect(record?.exclusion == nil && record?.userSlot == nil)
         }
-        // ble_monitor's tests and its issue 366; openScale's page on the scale.
+        // ble_monitor's tests and its issue 366; openScale's page on the scale, of a person on one that was weighing things.
         for (hex, time, weight) in [
             ("a22044b20701010a1a15", "1970-01-01T10:26:21", "87.200"),
             ("229e43e507040b101301", "2021-04-11T16:19:01", "86.550"),
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("the weight of a thing is no person's: bit 2 of the first octet says so in 181B")
+    @Test("the weight of a thing is no person's: bit 2 of the first octet says so in 181B, and bit 6 in 181D")
     func things() {
         // As an owner has asked about it; OpenMQTTGateway's issue 1123, in pounds. Theengs' decoder names the bit.
         for (hex, time, weight) in [
@@ -67,7 +67,20 @@ import Testing
         }
         #expect(record("0624b2070101002e380000f03c", .xiaomiComposition)?.exclusion == .errorRecord)
         #expect(record("0224b2070101002e380000f03c", .xiaomiComposition)?.exclusion == nil)
-        // 181D has a bit of its own there, which nobody has named.
+        // An owner's things of 9.55 and 4.3 kg, with the display on and off (pull requests 71 and 76 of Theengs' decoder).
+        for (hex, weight) in [
+            ("627607b2070101000111", "9.550"), ("e27607b2070101000111", "9.550"), ("e25c03b2070101001236", "4.300"),
+        ] {
+            let thing = record(hex, .xiaomiWeight)
+            #expect(thing?.exclusion == .errorRecord && thing?.baseTime != nil, "\(hex)")
+            #expect(digits(thing, .weight) == #"{"value":\#(weight),"unit":"kg"}"#, "\(hex)")
+        }
+        // Whoever is heavier than 10 kg is believed to have tapped that scale first, and stepped onto it: 10 kg, 22.05 lb, 20 jin.
+        for (thing, person) in [("62d007", "62d107"), ("639d08", "639e08"), ("72d007", "72d107")] {
+            #expect(record(thing + "b2070101000111", .xiaomiWeight)?.exclusion == .errorRecord, "\(thing)")
+            #expect(record(person + "b2070101000111", .xiaomiWeight)?.exclusion == nil, "\(person)")
+        }
+        // 181B's bit says nothing that is known in 181D.
         #expect(record("269e43e507040b101301", .xiaomiWeight)?.exclusion == nil)
     }
 
@@ -115,12 +128,12 @@ import Testing
             let format = Bool.random() ? FrameFormat.xiaomiComposition : .xiaomiWeight
             let said = XiaomiMeasurement(
                 format, unit: try #require(XiaomiMeasurement.Unit.allCases.randomElement()), isStable: .random(),
-                isRemoved: .random(), isOfThing: format == .xiaomiComposition && Bool.random(),
+                isRemoved: .random(), isOfThing: .random(),
                 impedance: format == .xiaomiComposition && Bool.random() ? .random(in: 1..<0xFFFD) : nil,
                 time: WallTime(secondsSinceEpoch: .random(in: 0..<4_000_000_000)), rawWeight: .random(in: 0...(.max)))
             #expect(try XiaomiMeasurement(decoding: said.encoded, as: format) == said)
             var octets = said.encoded
-            octets[0] |= format == .xiaomiComposition ? UInt8.random(in: .min ... .max, using: &generator) & 0xF8 : 0x4C
+            octets[0] |= format == .xiaomiComposition ? UInt8.random(in: .min ... .max, using: &generator) & 0xF8 : 0x0C
             #expect(try XiaomiMeasurement(decoding: octets, as: format) == said)
         }
     }

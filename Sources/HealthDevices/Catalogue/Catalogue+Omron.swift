@@ -80,10 +80,9 @@ extension Catalogue {
                 "7155T-K4, 7340T-K4, 7341T-K4", soldAs: "M4, M400, X4 Smart, BP7350",
                 .little(.bond, users: 0x02E8, 0x06A8, count: 60, settings: 0x0260, .fromDocuments)),
             omron("7155T-MW", .little(.bond, users: 0x0098, 0x0458, count: 60, .fromCode)),
-            // Its index has two double words for each user: hass-omron, from the traffic of an owner's phone (issue 67).
             omron(
                 "7155T-MW3, 7155T-ESL1", soldAs: "X4 Smart",
-                .little(.bondAndEcho, users: 0x02E8, 0x06A8, count: 60, settings: 0x0260, cursors: [0, 4], .verified)),
+                .little(.bondAndEcho, users: 0x02E8, 0x06A8, count: 60, settings: 0x0260, .verified)),
             omron(
                 "7380T1, 7383T1, 7384T1", soldAs: "M7 AFib, X7 AFib",
                 .little(.bondAndEcho, users: 0x01C4, 0x0804, count: 100, .verified)),
@@ -135,11 +134,10 @@ extension OmronMemory {
 
     fileprivate static func little(
         _ stack: Stack, octets: Int = 16, users: UInt16..., count: Int, settings: UInt16 = 0x0010,
-        clock: Range<UInt16> = 0x2C..<0x3C, cursors: [Int] = [0, 1], longestRead: Int = OmronFrame.mostData,
-        _ certainty: Certainty
+        clock: Range<UInt16> = 0x2C..<0x3C, longestRead: Int = OmronFrame.mostData, _ certainty: Certainty
     ) -> OmronMemory {
         OmronMemory(
             stack, .lowFirst, octets: octets, users: users, count: count, settings: settings, clock: clock,
-            cursors: cursors, longestRead: longestRead, certainty)
+            longestRead: longestRead, certainty)
     }
 }

@@ -86,7 +86,7 @@ public enum Quirk: String, Sendable, Hashable, CaseIterable {
         case .commandForAll: "`read --all-records` has it send all records again"
         case .reservedBits: "reserved bits are set and the mean is no number: both are accepted"
         case .secondsTo63: "seconds above 59 are read as 59; the octets are kept"
-        case .batteryReadsZero: "a battery level of 0 says nothing: a record's own sign of a low battery counts"
+        case .batteryReadsZero: "a battery level of 0 says nothing"
         case .refusesClock: "the clock cannot always be set: `devices set-clock` then says so"
         }
     }

@@ -10,7 +10,10 @@ public enum OximeterStream: String, Sendable, Hashable, CaseIterable {
     case pc60fw
     /// Jumper's JPD-500 and its relatives: `81 | pulse | SpO2 | perfusion`.
     case jumper
-    /// Berry's BM1000: packets of five octets, of which only the first has its highest bit set.
+    /// Berry's BM1000: packets of five octets, of which only the first has its highest bit set; or, as the oximeter was made,
+    /// packets of twenty: `FF AA | number | state | SpO2 (2) | pulse (2) | … | sum`, each value as a mean and as it is now.
+    ///
+    /// Source: the maker's own kit, SpO2-BLE-for-Android, which is told by its user which of them an oximeter sends.
     case berry
     /// Viatom's O2Ring and its relatives, which send their values when asked: ``O2RingAnswer``.
     case o2ring
@@ -48,10 +51,14 @@ public enum OximeterStream: String, Sendable, Hashable, CaseIterable {
 struct OximeterStreamReader: Sendable {
     /// The longest message that is waited for.
     private static let longest = 64
+    /// Octets of a Berry's longer packet.
+    private static let longPacket = 20
 
     private let stream: OximeterStream
     private var octets: [UInt8] = []
     private var pieces = O2RingPieces()
+    /// Whether a Berry has begun a longer packet. In the middle of one may stand what looks like a shorter one.
+    private var hasLongPackets = false
     /// Answers with values that came from an oximeter that is asked, also if it has none to show.
     private(set) var answers = 0
     /// How many of the newest of these, in a row, say that it isn't worn.
@@ -119,7 +126,20 @@ struct OximeterStreamReader: Sendable {
     private mutating func takePackets() -> SaturationAndPulse? {
         var newest: SaturationAndPulse?
         while octets.count >= 5 {
-            guard octets[0] & 0x80 != 0, octets[1..<5].allSatisfy({ $0 & 0x80 == 0 }) else {
+            if octets[0] == 0xFF, octets[1] == 0xAA {
+                hasLongPackets = true
+                guard octets.count >= Self.longPacket else { break }
+                let last = Self.longPacket - 1
+                guard octets[..<last].reduce(0, &+) == octets[last] else {
+                    octets.removeFirst(2)
+                    continue
+                }
+                // Bits of the state: no sensor, no finger, no pulse.
+                newest = octets[3] & 0x07 == 0 ? Self.value(saturation: octets[4], pulse: UInt16(octets[6])) : nil
+                octets.removeFirst(Self.longPacket)
+                continue
+            }
+            guard !hasLongPackets, octets[0] & 0x80 != 0, octets[1..<5].allSatisfy({ $0 & 0x80 == 0 }) else {
                 octets.removeFirst()
                 continue
             }

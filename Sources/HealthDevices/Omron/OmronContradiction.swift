@@ -42,8 +42,8 @@ struct OmronContradiction {
     private static func words(_ index: [UInt8], by memory: OmronMemory) -> [Word]? {
         guard let order = memory.layout.order, index.count >= OmronIndex.length else { return nil }
         let words = OmronWords(index, order)
-        return memory.cursors.map { place in
-            let word = words[place]
+        return memory.users.indices.map { user in
+            let word = words[user]
             if word == 0 { return .zero }
             if word == OmronIndex.none { return .none }
             guard word & OmronIndex.unused == 0 else { return .senseless }

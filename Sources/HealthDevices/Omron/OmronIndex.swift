@@ -2,9 +2,10 @@ import HealthReadings
 
 /// Where a monitor writes next, for each of its users: words at the beginning of its settings.
 ///
-/// The first word is the first user's. The second user's is the next one in most models, and the fifth in those that keep two
-/// double words for each user (``OmronMemory/cursors``). Other words count what the maker's own app has not fetched. Nothing
-/// is ever written there.
+/// Each user has a word, in their order. The third and the fourth word count what the maker's own app has not fetched. The fifth
+/// is the running number of the first user's newest record in some models, and no position, although it may look like one.
+/// Nothing is ever written there. Source: hass-omron, from what owners' phones and monitors have said (pull request 170), and
+/// esphome-omron, from a monitor of its author's (HEM-7155T-MW3).
 struct OmronIndex: Sendable, Hashable {
     /// Octets that are read of it.
     static let length = 16
@@ -33,12 +34,12 @@ struct OmronIndex: Sendable, Hashable {
         words = OmronWords(octets, order)
     }
 
-    /// What a word of it says of its user.
+    /// What it says of a user, counted from 0.
     ///
     /// - Parameter count: how many slots the user has.
-    func position(at place: Int, count: Int) -> Position {
-        guard place < words.count else { return .unknown }
-        let word = words[place]
+    func position(of user: Int, count: Int) -> Position {
+        guard user < words.count else { return .unknown }
+        let word = words[user]
         guard word != Self.none else { return .empty }
         let next = Int(word & 0xFF)
         guard next <= count else { return .unknown }

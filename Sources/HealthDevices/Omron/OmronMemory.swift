@@ -51,8 +51,6 @@ public struct OmronMemory: Sendable, Hashable {
     let users: [UInt16]
     /// How many slots each user has.
     let count: Int
-    /// The words of the index that say where each user's next record is written, counted from 0.
-    let cursors: [Int]
     /// Where the settings begin: the index, then other settings, then the clock. They are read, and never written.
     let settings: UInt16
     /// Where the clock stands, counted from the settings.
@@ -66,14 +64,12 @@ public struct OmronMemory: Sendable, Hashable {
 
     init(
         _ stack: Stack, _ order: OmronRecordLayout.Order?, octets: Int, users: [UInt16], count: Int, settings: UInt16,
-        clock: Range<UInt16>, cursors: [Int] = [0, 1], longestRead: Int = OmronFrame.mostData, isAtWrist: Bool = false,
-        _ certainty: Certainty
+        clock: Range<UInt16>, longestRead: Int = OmronFrame.mostData, isAtWrist: Bool = false, _ certainty: Certainty
     ) {
         self.stack = stack
         layout = OmronRecordLayout(length: octets, order: order)
         self.users = users
         self.count = count
-        self.cursors = Array(cursors.prefix(users.count))
         self.settings = settings
         self.clock = clock
         self.longestRead = longestRead
@@ -98,9 +94,9 @@ public struct OmronMemory: Sendable, Hashable {
 
     /// What the index says of a user.
     func position(of user: Int, in octets: [UInt8]) -> OmronIndex.Position {
-        guard let order = layout.order, cursors.indices.contains(user), let index = OmronIndex(octets, order: order)
+        guard let order = layout.order, users.indices.contains(user), let index = OmronIndex(octets, order: order)
         else { return .unknown }
-        return index.position(at: cursors[user], count: count)
+        return index.position(of: user, count: count)
     }
 
     /// What the monitor's clock shows, of the octets at ``clock``; `nil` for one that was never set, or octets that are

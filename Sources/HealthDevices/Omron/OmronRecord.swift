@@ -8,11 +8,12 @@ import HealthReadings
 /// | 0 | diastolic | systolic - 25 |
 /// | 1 | year - 2000 in its low six bits | pulse |
 /// | 2 | bit 15 movement, 14 irregular pulse, 13 … 10 month, 9 … 5 day, 4 … 0 hour | |
-/// | 3 | bits 15 … 14 position, 13 battery low, 12 cuff fits, 11 … 6 minute, 5 … 0 second | |
+/// | 3 | bits 15 … 14 position, 12 cuff fits, 11 … 6 minute, 5 … 0 second | |
 /// | last | | the sum of all octets but the last two |
 ///
 /// Pressures are in mmHg, the pulse in beats a minute. Layout: omblepy, hass-omron. The sum was found in the records that
-/// owners have logged; it holds in each of them.
+/// owners have logged; it holds in each of them. Bit 13 of word 3 is not read: hass-omron took it for a low battery until it
+/// found that no model has one there, and that monitors that look for atrial fibrillation use it for that (pull request 135).
 struct OmronRecordLayout: Sendable, Hashable {
     /// The octet of a word that comes first.
     enum Order: String, Sendable, Hashable, CaseIterable {
@@ -135,7 +136,6 @@ struct OmronRecord: Sendable, Hashable {
     var isIrregular: Bool
     /// 1 or 2 where a monitor at the wrist was held too low or too high; others number the measurements of a series by it.
     var position: UInt8
-    var batteryIsLow: Bool
     var cuffFits: Bool
 
     /// What a systolic pressure is stored less by.
@@ -164,7 +164,6 @@ struct OmronRecord: Sendable, Hashable {
         hasMoved = hour & 0x8000 != 0
         isIrregular = hour & 0x4000 != 0
         position = UInt8(minute >> 14)
-        batteryIsLow = minute & 0x2000 != 0
         cuffFits = minute & 0x1000 != 0
     }
 
@@ -181,7 +180,6 @@ struct OmronRecord: Sendable, Hashable {
         if hasMoved { status.insert(.bodyMovement) }
         if !cuffFits { status.insert(.cuffTooLoose) }
         if isIrregular { status.insert(.irregularPulse) }
-        if batteryIsLow { status.insert(.deviceBatteryLow) }
         if isAtWrist, position == 1 || position == 2 { status.insert(.improperPosition) }
         let (high, low) = (pressure(systolic), pressure(UInt16(diastolic)))
         return Record(

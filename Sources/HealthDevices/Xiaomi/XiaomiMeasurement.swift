@@ -10,8 +10,9 @@ import HealthReadings
 /// | impedance in Ω | 9, 10 | – |
 /// | weight in 1/200 kg, or 1/100 lb or jin | 11, 12 | 1, 2 |
 ///
-/// Numbers have the low octet first. Bit 2 of 181B's octet 0 says that a thing was weighed, not a person (Theengs' decoder). The
-/// flags' other bits are not known, and accepted.
+/// Numbers have the low octet first. Bit 2 of 181B's octet 0, and bit 6 of 181D's, say that a thing was weighed, not a person
+/// (Theengs' decoder; for 181D also what an owner has logged for its pull requests 71 and 76). The flags' other bits are not
+/// known, and accepted.
 public struct XiaomiMeasurement: Sendable, Hashable {
     /// What the scale shows its weights in.
     public enum Unit: Sendable, Hashable, CaseIterable {
@@ -29,7 +30,7 @@ public struct XiaomiMeasurement: Sendable, Hashable {
     public var isStable: Bool
     /// Whether the person has left the scale.
     public var isRemoved: Bool
-    /// Whether the scale was weighing a thing: small ones have a mode of their own.
+    /// Whether the scale was weighing a thing: it has a mode of its own for that.
     public var isOfThing: Bool
     /// In ohms; `nil` where none was measured.
     public var impedance: UInt16?
@@ -59,6 +60,9 @@ public struct XiaomiMeasurement: Sendable, Hashable {
     }
 
     static func length(of format: FrameFormat) -> Int { format == .xiaomiComposition ? 13 : 10 }
+
+    /// The bit of octet 0 that says that a thing was weighed.
+    private static func thing(in format: FrameFormat) -> UInt8 { format == .xiaomiComposition ? 0x04 : 0x40 }
 
     /// Impedances that say that there is none.
     private static func isNone(_ impedance: UInt16) -> Bool { impedance == 0 || impedance >= 0xFFFD }
@@ -96,7 +100,7 @@ public struct XiaomiMeasurement: Sendable, Hashable {
         }
         unit = isInPounds ? .pounds : isInJin ? .jin : .kilograms
         (isStable, isRemoved) = (flags & 0x20 != 0, flags & 0x80 != 0)
-        isOfThing = format == .xiaomiComposition && octets[0] & 0x04 != 0
+        isOfThing = octets[0] & Self.thing(in: format) != 0
     }
 
     /// 10 or 13 octets.
@@ -104,6 +108,7 @@ public struct XiaomiMeasurement: Sendable, Hashable {
         func octets(_ word: UInt16) -> [UInt8] { [UInt8(truncatingIfNeeded: word), UInt8(word >> 8)] }
         let shown = octets(moment[0]) + moment.dropFirst().map { UInt8(truncatingIfNeeded: $0) }
         let state: UInt8 = (isStable ? 0x20 : 0) | (isRemoved ? 0x80 : 0)
+        let thing: UInt8 = isOfThing ? Self.thing(in: format) : 0
         guard format == .xiaomiComposition else {
             let unit: UInt8 =
                 switch self.unit {
@@ -111,9 +116,9 @@ public struct XiaomiMeasurement: Sendable, Hashable {
                 case .pounds: 0x03
                 case .jin: 0x12
                 }
-            return [state | unit] + octets(rawWeight) + shown
+            return [state | thing | unit] + octets(rawWeight) + shown
         }
-        let shownAs: UInt8 = (unit == .pounds ? 0x03 : 0x02) | (isOfThing ? 0x04 : 0)
+        let shownAs: UInt8 = (unit == .pounds ? 0x03 : 0x02) | thing
         let flags: UInt8 = state | 0x04 | (impedance == nil ? 0 : 0x02) | (unit == .jin ? 0x40 : 0)
         return [shownAs, flags] + shown + octets(impedance ?? 0) + octets(rawWeight)
     }
@@ -143,8 +148,14 @@ public struct XiaomiMeasurement: Sendable, Hashable {
         return Record(
             value: .vital(VitalValue(kind: .weight, value.quantities + [impedance].compactMap(\.self))),
             baseTime: time, occurrence: time == nil && isRemoved ? 0 : nil,
-            exclusion: isOfThing ? .errorRecord : weight.exclusion)
+            exclusion: isOfThing && !mayBePerson ? .errorRecord : weight.exclusion)
     }
+
+    /// Whether somebody may have stood on a scale that was weighing things.
+    ///
+    /// One that only weighs does so once it was tapped, and many people tap a scale before they step onto it: openScale's page on it
+    /// shows 94.3 kg of that kind. Beyond 10 kg a person is believed.
+    private var mayBePerson: Bool { format == .xiaomiWeight && rawWeight > (unit == .pounds ? 2205 : 2000) }
 }
 
 extension FrameFormat {

@@ -9,7 +9,6 @@ extension LabTests {
             .array(
                 numbers.map { number in
                     var status: [Document] = []
-                    if number % 13 == 5 { status.append("device_battery_low") }
                     if number % 7 == 3 { status.append("irregular_pulse") }
                     if number % 11 == 2 { status.append("body_movement") }
                     let (day, hour, minute) = (1 + number / 48, number / 2 % 24, number % 2 * 30 + user)

@@ -154,6 +154,7 @@ class Pressure:
     intermediate: bool = False
     big_endian: bool = False        # pulse and status are, and the user between them is not flagged
     second_in_memory: int = None    # of an Omron's memory, where no clock has such a second
+    unknown_bit: bool = False       # of an Omron's record: nobody knows what it says
     fibrillation: bool = False      # what a Microlife says of an irregular pulse
     account: int = None             # whose it is at Viatom, where `user` is the slot that stands for it
 

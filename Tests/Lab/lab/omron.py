@@ -42,8 +42,6 @@ class Layout:
     clock: tuple = (0x2C, 0x3C)     # from the settings
     longest: int = 0x38             # more octets in one read are refused
     has_time_service: bool = False  # 2A2B, whose writing is refused
-    cursors: tuple = (0, 1)         # words of the index: where each user's next record is written
-    unread: tuple = (2, 3)          # what Omron's own app has not fetched of each user
 
 
 LAYOUTS = {
@@ -52,8 +50,7 @@ LAYOUTS = {
     "7361T": Layout("key", "little", 16, (0x0098, 0x06D8), 100, 0x0010, longest=0x10),
     "7143T1": Layout("bond", "little", 14, (0x02E8,), 30, 0x0260),
     "7140T1": Layout("token", "little", 14, (0x02E8,), 14, 0x0260),
-    "7155T-MW3": Layout("token", "little", 16, (0x02E8, 0x06A8), 60, 0x0260, has_time_service=True,
-                        cursors=(0, 4), unread=(2, 6)),
+    "7155T-MW3": Layout("token", "little", 16, (0x02E8, 0x06A8), 60, 0x0260, has_time_service=True),
     "7380T1": Layout("token", "little", 16, (0x01C4, 0x0804), 100, 0x0010),
 }
 
@@ -94,7 +91,7 @@ def record(pressure, layout, number):
         int(pressure.diastolic) << 8 | int(pressure.systolic) - 25,
         at.year - 2000 << 8 | int(pressure.pulse or 0),
         ("body_movement" in status) << 15 | ("irregular_pulse" in status) << 14 | at.month << 10 | at.day << 5 | at.hour,
-        position << 14 | ("device_battery_low" in status) << 13 | ("cuff_too_loose" not in status) << 12
+        position << 14 | pressure.unknown_bit << 13 | ("cuff_too_loose" not in status) << 12
         | at.minute << 6 | second,
         0x0280 if "irregular_pulse" in status else 0x0080, number & 0xFFFF]
     values += [0] * (layout.length // 2 - 1 - len(values))
@@ -138,8 +135,7 @@ class Monitor(LiveMeter):
         self.memory, self.numbers = bytearray(b"\xff" * 0x10000), [0] * len(self.layout.users)
         self.meter.records[:] = []
         self.slots = [[None] * self.layout.count for _ in self.layout.users]
-        self.put(self.layout.settings, words([NONE] * 8 if self.layout.unread[1] > 3 else [NONE] * 4 + [0] * 4,
-                                            self.layout.order))
+        self.put(self.layout.settings, words([NONE] * 4 + [0] * 4, self.layout.order))
 
     def put(self, address, octets):
         self.memory[address:address + len(octets)] = octets
@@ -163,9 +159,12 @@ class Monitor(LiveMeter):
                 self.meter.records[:] = [held for held in self.meter.records if held is not old]
             self.slots[user][slot] = each
             self.numbers[user] = number + 1
-            self.set_word(layout.cursors[user], (slot + 1) % layout.count | (WRAPPED if number + 1 >= layout.count else 0))
-            unread = self.word(layout.unread[user])
-            self.set_word(layout.unread[user], min((0 if unread & NONE else unread) + 1, layout.count))
+            # Where each user's next record is written, then what Omron's own app has not fetched of each user.
+            self.set_word(user, (slot + 1) % layout.count | (WRAPPED if number + 1 >= layout.count else 0))
+            unread = self.word(2 + user)
+            self.set_word(2 + user, min((0 if unread & NONE else unread) + 1, layout.count))
+            if layout.stack != "key" and user == 0:
+                self.set_word(4, number + 1)    # the newest record's own number
             self.meter.records.append(each)
             self.ever.append(each)
 
@@ -437,7 +436,7 @@ class Monitor(LiveMeter):
 
     def act_memory(self):
         """What its owner would see changed, and the key."""
-        return {"digest": self.digest(), "unread": [self.word(each) for each, _ in zip(self.layout.unread, self.layout.users)],
+        return {"digest": self.digest(), "unread": [self.word(2 + user) for user in range(len(self.layout.users))],
                 "key": self.key.hex() if self.key else None, "session_open": self.is_open}
 
     def act_store_key(self, key):

@@ -229,7 +229,7 @@ SCENARIOS = [
         Pressure("119", "75", "NaN", at=at("2026-11-19T07:05:40"), pulse="64", user=1, status=("body_movement",)),
         Pressure("142", "91", "NaN", at=at("2026-11-19T20:15:03"), pulse="77", user=2, status=("cuff_too_loose",)),
         Pressure("124", "80", "NaN", at=at("2026-11-20T07:12:30"), pulse="66", user=1, status=()),
-        Pressure("138", "88", "NaN", at=at("2026-11-20T20:01:11"), pulse="74", user=2, status=("device_battery_low",)),
+        Pressure("138", "88", "NaN", at=at("2026-11-20T20:01:11"), pulse="74", user=2, status=(), unknown_bit=True),
         Pressure("126", "81", "NaN", at=at("2026-11-20T21:30:00"), pulse="67", user=1, status=())],
         name="BLESmart_0000021A2B00", address="C0:00:00:00:18:2C", serial=None, protocol="omron", layout="7322T",
         said="omron_hem7322t", clock=240, battery=0)], steps=[
