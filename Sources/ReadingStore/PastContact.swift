@@ -75,6 +75,9 @@ extension ReadingStore {
             try Self.bringBack(db, from: instant, to: present)
             return try Int.fetchOne(
                 db, sql: "SELECT count(*) FROM contact WHERE started_at > ?", arguments: [instant.microseconds]) ?? 0
+        } committed: { [self] _ in
+            // One that goes on may have a comparison that is forgotten now.
+            outdateContacts()
         }
     }
 

@@ -124,6 +124,9 @@ extension ReadingStore {
         try await requireKeys()
         let outcomes = try await write(.redecode) { [self] db in
             try judgement(db).judgeTimes(boot: boot, began: began, formerly: formerly)
+        } committed: { [self] _ in
+            // One that goes on may have a comparison that is forgotten now.
+            outdateContacts()
         }
         guard !outcomes.isEmpty else { return 0 }
         logger.notice(

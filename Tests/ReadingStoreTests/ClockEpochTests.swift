@@ -157,6 +157,24 @@ import Testing
         #expect(try await harness.all().first?.time.uncertaintyMinutes == nil)
     }
 
+    @Test("what still comes in a contact whose clock was compared so is not placed by that once it is known")
+    func setAsideMeanwhile() async throws {
+        let harness = try await Harness()
+        let start = Build.instant("2026-11-21T12:00:00Z")
+        // Two hours ahead: the meter is right, and seems to be slow.
+        let contact = try await harness.store.beginContact(
+            with: Build.device(), at: start,
+            clock: ClockReading(deviceTime: Build.wall("2026-11-21T11:00:00"), readAt: start), batteryPercent: nil)
+        let first = Build.glucose(1, "2026-11-21T09:00:00", at: "2026-11-21T12:00:01Z")
+        _ = try await harness.store.append([first], of: contact)
+        _ = try await harness.store.setContactsAside(after: Build.instant("2026-11-21T10:02:00Z"))
+        let second = Build.glucose(2, "2026-11-21T09:30:00", at: "2026-11-21T10:00:02Z")
+        _ = try await harness.store.append([second], of: contact)
+        try await harness.store.endContact(contact, ContactSummary(isComplete: true, received: 2))
+        #expect(try await time(harness, of: 1) == "2026-11-21T10:00:00Z")
+        #expect(try await time(harness, of: 2) == "2026-11-21T08:30:00Z")
+    }
+
     @Test("a time zone that was chosen while the gateway's clock was ahead is in force once that is known")
     func zoneInTheFuture() async throws {
         let directory = Harness.newDirectory()

@@ -148,6 +148,25 @@ import Testing
         #expect(times.allSatisfy { $0.basis == .corrected && $0.uncertaintyMinutes == nil })
     }
 
+    @Test("what still comes in the contact in which the clock is put right is not placed by the forgotten comparison")
+    func comesMeanwhile() async throws {
+        let harness = try await Harness()
+        let start = Build.instant(Self.start)
+        // The meter is right, and seems to be three days ahead.
+        let clock = ClockReading(deviceTime: Build.wall("2026-11-21T10:59:00"), readAt: start)
+        let contact = try await harness.store.beginContact(
+            with: Build.device(), at: start, clock: clock, batteryPercent: nil)
+        let first = Build.glucose(1, "2026-11-10T09:00:00", at: "2026-11-18T10:00:00Z")
+        _ = try await harness.store.append([first], of: contact)
+        #expect(try await Self.judge(harness) == 0)
+        let second = Build.glucose(2, "2026-11-10T10:00:00", at: "2026-11-21T10:00:01Z")
+        _ = try await harness.store.append([second], of: contact)
+        try await harness.store.endContact(contact, ContactSummary(isComplete: true, received: 2))
+        let times = try await readings(harness).map(\.time)
+        #expect(times.compactMap(\.instant) == ["2026-11-07T08:00:00Z", "2026-11-10T09:00:00Z"].map(Build.instant))
+        #expect(times.map(\.basis) == [.corrected, .assumedZone])
+    }
+
     @Test("a meter whose clock was compared before keeps what is known of it")
     func laterComparison() async throws {
         let harness = try await Harness()

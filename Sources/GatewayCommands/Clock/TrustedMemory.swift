@@ -31,9 +31,11 @@ struct TrustedMemory: DeviceMemory {
 
     private func requireTrust(_ reading: ClockReading?, of device: DeviceDescription) async throws {
         if let doubt = await clock.doubt() { throw doubt.failure }
-        guard let reading, let seconds = try await lead(reading, device), await clock.isContradicted(by: seconds) else {
-            return
-        }
+        guard let reading else { return }
+        // A first comparison is forgotten if this machine's clock turns out to have been behind. One that was right then, and loses
+        // time later, must not look like that.
+        guard let seconds = try await lead(reading, device) else { return await clock.noteWhetherRight() }
+        guard await clock.isContradicted(by: seconds) else { return }
         throw ClockDoubt.againstMeter(seconds).failure
     }
 

@@ -106,6 +106,36 @@ import Testing
     }
 
     @Test(
+        "a new meter's clock stays compared if this machine's was right; if that is only known later, it may have been behind",
+        arguments: [true, false])
+    func firstComparison(_ isSynchronized: Bool) async throws {
+        let directory = try GatewayBench.scratch()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let store = try await ReadingStore.open(
+            directory: directory.path, decoder: Gateway.decoder, clientUserID: "white_bear", timeZone: "UTC",
+            now: { [machine] in Instant(seconds: machine.state.withLock(\.now)) })
+        let clock = machine.clock(memory: GatewayClock.Memory.of(store, logger: Logger(label: "test")))
+        let memory = TrustedMemory(memory: store, clock: clock) { [store] in try await store.newLead($0, of: $1) }
+        let meter = DeviceDescription(address: DeviceAddress("C0:00:00:00:18:08"))
+        func shown() -> ClockReading {
+            let now = machine.state.withLock(\.now)
+            return ClockReading(deviceTime: WallTime(secondsSinceEpoch: now), readAt: Instant(seconds: now))
+        }
+        machine.state.withLock { $0.isSynchronized = isSynchronized }
+        let contact = try await memory.beginContact(
+            with: meter, at: shown().readAt, clock: shown(), batteryPercent: nil)
+        try await memory.endContact(contact, ContactSummary(isComplete: true, received: 0))
+        #expect(try await store.newLead(shown(), of: meter) == 0)
+        // A virtual machine stands still for an hour, or a clock that was behind is put right: only the former was right before.
+        machine.pass(60, jumping: 3600)
+        machine.state.withLock { $0.isSynchronized = true }
+        #expect(await clock.doubt() == nil)
+        let lead = try await store.newLead(shown(), of: meter)
+        #expect(lead == (isSynchronized ? 0 : nil))
+        try store.close()
+    }
+
+    @Test(
         "under a clock that was right a record of the future is one, however often the clock is put forward later",
         arguments: [1, 2])
     func wasRight(_ steps: Int) async throws {
