@@ -17,10 +17,13 @@ extension MQTTDestination {
         _ message: MQTTMessage
     ) async throws(DeliveryFailure) -> (link: Link, refusal: DeliveryFailure?) {
         let isKnown = cutSize.map { message.payload.count >= $0 } ?? false
-        var (cuts, pause) = (0, pace.steady)
+        let before = try await holds()
+        var (cuts, pause, lost) = (0, pace.steady, DeliveryFailure?.none)
         while cuts < (isKnown ? 1 : pace.cuts) {
             let link = try await linked()
             if isKnown || cuts > 0 { try await requireSteady(link, for: pause) }
+            // All this takes its time: what was denied since must not go, for example. The next pass sends what still may.
+            if let lost, try await holds() != before { throw lost }
             let begun = ContinuousClock.now
             do throws(MQTTError) {
                 try await link.connection.publish(message)
@@ -29,6 +32,7 @@ extension MQTTDestination {
             } catch {
                 let lasted = ContinuousClock.now - begun
                 guard error.kind == .lost, lasted < pace.soon else { throw DeliveryFailure(error) }
+                lost = DeliveryFailure(error)
                 cuts += 1
                 pause = max(pause, lasted * 2)
             }
@@ -43,6 +47,11 @@ extension MQTTDestination {
             needsPerson: true)
         refusal.isOfTargetAlone = true
         return (link, refusal)
+    }
+
+    /// What keeps readings from the destination now.
+    private func holds() async throws(DeliveryFailure) -> DeliveryHolds {
+        do { return try await store.deliveryHolds(at: try await key()) } catch { throw DeliveryFailure(error) }
     }
 
     /// Has a connection carry two messages, some time apart, which say what the broker keeps already.

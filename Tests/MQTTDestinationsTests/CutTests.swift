@@ -45,9 +45,11 @@ struct CutTests {
     }
 
     /// A destination that publishes minutes of heart rate by themselves, and has three connections end behind one.
-    private static func destination(_ fixture: Fixture, _ broker: ScriptedBroker) -> MQTTDestination {
+    private static func destination(
+        _ fixture: Fixture, _ broker: ScriptedBroker, steady: Duration = .milliseconds(20)
+    ) -> MQTTDestination {
         var pace = MQTTPace()
-        (pace.samples, pace.cuts, pace.steady) = (50, 3, .milliseconds(20))
+        (pace.samples, pace.cuts, pace.steady) = (50, 3, steady)
         // A busy machine takes its time.
         pace.soon = .seconds(100)
         let place = MQTTPlace(broker: MQTTBroker(host: "127.0.0.1", port: broker.port), isForHomeAssistant: false)
@@ -186,6 +188,31 @@ struct CutTests {
             rule.end()
             _ = await worker.syncOnce()
             #expect(try await fixture.delivered() == 2)
+        }
+    }
+
+    @Test("a recording that its person denies while the next try is waited for is not published once more")
+    func denied() async throws {
+        let published = Mutex(0)
+        let rule = Rule(most: 1) { text in
+            guard text.contains("readings/heart_rate") else { return false }
+            published.withLock { $0 += 1 }
+            return true
+        }
+        let broker = try Self.broker(rule)
+        try await Fixture.with { fixture in
+            try await fixture.read(1, kind: .heartRate)
+            let worker = fixture.worker(Self.destination(fixture, broker, steady: .seconds(2)))
+            let pass = Task { await worker.syncOnce() }
+            while rule.count == 0 { try await Task.sleep(for: .milliseconds(10)) }
+            try await fixture.store.setConsent(.heartRate, granted: false, of: fixture.person.key)
+            let report = await pass.value
+            #expect(
+                report.delivered == 0 && report.refused == 0 && report.failure?.code == "no_connection", "\(report)")
+            #expect(await worker.syncOnce().delivered == 0)
+            #expect(published.withLock(\.self) == 1)
+            try await fixture.store.setConsent(.heartRate, granted: true, of: fixture.person.key)
+            #expect(await worker.syncOnce().delivered == 1)
         }
     }
 }

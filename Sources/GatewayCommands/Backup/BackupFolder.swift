@@ -76,15 +76,27 @@ package struct BackupFolder: Sendable {
     /// Whether the directory is on another disk than the store.
     package var isOnOtherDisk: Bool { !areOnOneFileSystem(setting.directory, stateDirectory) }
 
-    /// Refuses a directory that was on another disk when backups were made in it, and is on the store's own now and has none of them:
-    /// the disk isn't mounted. What was written there would be lost with the store, and hidden once the disk is back.
+    /// Refuses a directory that was on another disk when backups were made in it, and has none of them now and is on the store's own
+    /// disk, or on one that is mounted further up: the disk isn't mounted. What was written there would be lost with the store, or with
+    /// the system, and hidden once the disk is back.
     private func requireDisk(_ found: [Backup]) throws(Problem) {
         let made = records.made(onOtherDisk: setting.directory)
-        guard !made.isEmpty, made.isDisjoint(with: found.map(\.name)), !isOnOtherDisk else { return }
+        guard !made.isEmpty, made.isDisjoint(with: found.map(\.name)), !isOnOtherDisk || isBelowMountPoint else {
+            return
+        }
         throw Problem(
             "backup_disk_missing", .inputOutput,
-            "the disk with the backups is not mounted at backup.to, \(setting.directory): the directory is on the store's own disk",
+            "the disk with the backups is not mounted at backup.to, \(setting.directory): the directory is on "
+                + (isOnOtherDisk ? "the disk that it was mounted on" : "the store's own disk"),
             hint: "mount the disk and restart the gateway; to write elsewhere from now on, name another directory")
+    }
+
+    /// Whether the directory is on the disk on which that of the backups was mounted. A store on a partition of its own isn't there.
+    private var isBelowMountPoint: Bool {
+        guard let present = mountPoint(of: setting.directory) else { return false }
+        return records.mountPoints(of: setting.directory).contains { former in
+            former != present && (present == "/" || former.hasPrefix(present + "/"))
+        }
     }
 
     package func path(of name: String) -> String { setting.directory + "/" + name }
@@ -120,7 +132,9 @@ package struct BackupFolder: Sendable {
             let octets = file.count
             let otherDisk = isOnOtherDisk ? setting.directory : nil
             // Before it has its name: one that is not known to be this gateway's would be made again a minute later.
-            try records.keep(digest, of: name, isOwn: true, otherDisk: otherDisk, among: known.map(\.name))
+            try records.keep(
+                digest, of: name, isOwn: true, otherDisk: otherDisk,
+                mountPoint: otherDisk.flatMap { mountPoint(of: $0) }, among: known.map(\.name))
             try file.finish()
             let made = Backup(name: name, time: time, octets: Int64(octets), isOwn: true)
             removeOld(known, beside: made)

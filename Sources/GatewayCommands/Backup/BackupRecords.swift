@@ -16,6 +16,8 @@ struct BackupRecords: Sendable {
         var isOwn: Bool
         /// The directory that this gateway made it in, if that was on another disk than the store.
         var otherDisk: String?
+        /// Where that disk was mounted; `nil` also if an earlier version has made it.
+        var mountPoint: String?
     }
 
     private static let turn = Mutex(())
@@ -34,6 +36,11 @@ struct BackupRecords: Sendable {
         Set(all.filter { $0.value.isOwn && $0.value.otherDisk == directory }.keys)
     }
 
+    /// Where the disk was mounted on which a directory was while this gateway made backups in it.
+    func mountPoints(of directory: String) -> Set<String> {
+        Set(all.values.filter { $0.isOwn && $0.otherDisk == directory }.compactMap(\.mountPoint))
+    }
+
     /// Writes down a backup's digest, and drops the digests of backups that are gone.
     ///
     /// - Parameters:
@@ -43,17 +50,19 @@ struct BackupRecords: Sendable {
     ///     other backups that this gateway made: the newest may not have its name yet.
     ///   - otherDisk: the directory that it is in, if that is on another disk than the store. If it is not made now, what was known
     ///     of that stays.
+    ///   - mountPoint: where that disk is mounted.
     ///   - names: the backups that there are.
     /// - Throws: `PrivateFile.Failure`: the next check opens the whole backup instead.
     func keep(
-        _ digest: String, of name: String, isOwn: Bool = false, otherDisk: String? = nil,
+        _ digest: String, of name: String, isOwn: Bool = false, otherDisk: String? = nil, mountPoint: String? = nil,
         among names: some Sequence<String>
     ) throws {
         try Self.turn.withLock { _ in
             var kept = all
             let former = kept[name]
             kept[name] = Record(
-                digest: digest, isOwn: isOwn || former?.isOwn == true, otherDisk: isOwn ? otherDisk : former?.otherDisk)
+                digest: digest, isOwn: isOwn || former?.isOwn == true, otherDisk: isOwn ? otherDisk : former?.otherDisk,
+                mountPoint: isOwn ? mountPoint : former?.mountPoint)
             let there = Set(names).union([name])
             kept = kept.filter { there.contains($0.key) || !isOwn && $0.value.isOwn }
             try PrivateFile.write(Array(JSONEncoder().encode(kept)), to: path)

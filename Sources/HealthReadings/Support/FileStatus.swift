@@ -45,6 +45,19 @@ package func areOnOneFileSystem(_ path: String, _ other: String) -> Bool {
     return first.st_dev == second.st_dev
 }
 
+/// The topmost directory on the way to a path that is on the path's file system, symbolic links followed: mostly where that is
+/// mounted. `nil` where the path cannot be seen.
+package func mountPoint(of path: String) -> String? {
+    var (own, above) = (stat(), stat())
+    guard stat(path, &own) == 0 else { return nil }
+    var point = path
+    while true {
+        let parent = parentDirectory(of: point)
+        guard parent != point, stat(parent, &above) == 0, above.st_dev == own.st_dev else { return point }
+        point = parent
+    }
+}
+
 /// Which file a path or a descriptor names, and how long it is: another inode is another file, whatever its name.
 package struct FileIdentity: Sendable, Hashable {
     private let device: UInt64

@@ -15,7 +15,7 @@ extension InfluxDBDestination {
     /// Their points of now are written already, so no reading is ever missing. A server that cannot delete, or lets nobody look,
     /// keeps the former points.
     ///
-    /// - Parameter items: readings of the part that were delivered before.
+    /// - Parameter items: readings of the part that were sent before.
     /// - Throws: what says that the server cannot be asked now. The readings are written again then, and looked for again.
     func deleteFormer(_ items: [OutboxItem], of part: DeliveryPart) async throws(DeliveryFailure) {
         let person = part.person.clientUserID

@@ -124,7 +124,8 @@ public struct InfluxDBDestination: Destination {
                 do throws(FormatOmission) {
                     try lines.append(items[index].reading, person: person, at: items[index].timestamp)
                     outcomes.append(Outcome(items[index].id, .delivered))
-                    if items[index].wasDelivered { again.append(index) }
+                    // One that was sent before may be there, too: the answer may have been lost.
+                    if items[index].wasDelivered || items[index].attempts > 0 { again.append(index) }
                 } catch {
                     outcomes.append(Outcome(items[index].id, .refused("not sent: \(error)")))
                 }

@@ -33,4 +33,14 @@ import Testing
         #expect(records.made(onOtherDisk: "/mnt") == ["first"] && records.made(onOtherDisk: "/mnt/b").isEmpty)
         #expect(records.own == ["former", "first"])
     }
+
+    @Test("where that disk was mounted stays known, too")
+    func mountPoints() throws {
+        let directory = try GatewayBench.scratch()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let records = BackupRecords(in: directory.path)
+        try records.keep("1", of: "first", isOwn: true, otherDisk: "/mnt/b", mountPoint: "/mnt", among: [String]())
+        try records.keep("2", of: "first", among: ["first"])
+        #expect(records.mountPoints(of: "/mnt/b") == ["/mnt"] && records.mountPoints(of: "/mnt").isEmpty)
+    }
 }
