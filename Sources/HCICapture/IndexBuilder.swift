@@ -8,6 +8,8 @@ struct IndexBuilder {
         var l2cap = L2CAPLink()
         /// When a disconnection was seen: data that was still on its way may follow.
         var endedAt: Int64?
+        /// How many gaps of the capture it knows of.
+        var gaps: Int
     }
 
     /// Data this much later than a disconnection (in microseconds) is of a connection whose beginning was not seen.
@@ -18,12 +20,16 @@ struct IndexBuilder {
     private var entries: [ConnectionEntry] = []
     private var links: [Link] = []
     private var slots: [UInt32: Int] = [:]
+    /// The keys of connections that have not ended, by adapter. A capture may have a million, and end those of an adapter as often.
+    private var openKeys: [UInt16: Set<UInt32>] = [:]
     /// The slots last used, by the low bits of their key: saves the dictionary on nearly every packet.
     private var recent = [(key: UInt32, slot: Int)](repeating: (.max, 0), count: 64)
     private var names = AdvertisedNames()
     private var lastTime: Int64 = 0
     /// What the record before said of lost ones.
     private var drops: UInt32 = 0
+    /// How often records were lost. A connection hears of it with its next packet.
+    private var gaps = 0
 
     init(_ scanner: RecordScanner) { self.scanner = scanner }
 
@@ -35,7 +41,7 @@ struct IndexBuilder {
                 if !scanner.hasTime { packetsWithoutTime += 1 }
                 if scanner.drops != drops {
                     drops = scanner.drops
-                    for slot in links.indices { links[slot].l2cap.abandon() }
+                    gaps += 1
                 }
                 switch scanner.kind {
                 case RecordScanner.Kind.acl: acl()
@@ -101,7 +107,8 @@ struct IndexBuilder {
             begin: scanner.bookmark, start: now)
         change(&entry)
         entries.append(entry)
-        let link = Link(entry: entries.count - 1)
+        openKeys[entry.adapter, default: []].insert(key)
+        let link = Link(entry: entries.count - 1, gaps: gaps)
         if let slot = slot(key) {
             close(slot, at: scanner.recordOffset &- 1)
             links[slot] = link
@@ -123,6 +130,7 @@ struct IndexBuilder {
     }
 
     private mutating func disconnect(_ key: UInt32) {
+        openKeys[UInt16(key >> 16)]?.remove(key)
         guard let slot = slot(key), links[slot].endedAt == nil else { return }
         close(slot, at: scanner.recordOffset)
         links[slot].endedAt = scanner.time
@@ -130,7 +138,7 @@ struct IndexBuilder {
 
     /// Ends every connection of an adapter that was reset, closed or unplugged.
     private mutating func endConnections(of adapter: UInt16) {
-        for key in slots.keys where key >> 16 == UInt32(adapter) { disconnect(key) }
+        for key in openKeys.removeValue(forKey: adapter) ?? [] { disconnect(key) }
     }
 
     // MARK: HCI
@@ -227,6 +235,10 @@ struct IndexBuilder {
         let key = Self.key(scanner.adapter, head.handle)
         let slot = openSlot(key)
         guard entries[links[slot].entry].isLowEnergy else { return }
+        if links[slot].gaps != gaps {
+            links[slot].gaps = gaps
+            links[slot].l2cap.abandon()
+        }
         let isReceived = links[slot].l2cap.isReceived(head)
         guard let data = head.data else {
             if isReceived { links[slot].l2cap.inbound.addCutFragment(isStart: head.isStart) }

@@ -170,23 +170,63 @@ struct ReplayPlan: Sendable {
     }
 }
 
-/// The connections with discovery, by device: a bonded host keeps the table and does not ask again.
+/// What discovery has said of each device: a bonded host keeps the table and does not ask again.
 private struct Donors {
-    private let byAddress: [DeviceAddress: [ConnectionEntry]]
+    /// When a connection began, and its place among all of them, which tells those of one moment apart.
+    typealias Moment = (start: Instant, place: Int)
 
-    init(_ entries: [ConnectionEntry], given: DeviceAddress?) {
-        var found: [DeviceAddress: [ConnectionEntry]] = [:]
-        for entry in entries where !entry.conversation.table.isEmpty {
-            if let address = ReplayPlan.peer(of: entry, given: given) { found[address, default: []].append(entry) }
-        }
-        byAddress = found.mapValues { entries in entries.sorted { $0.start < $1.start } }
+    /// A table, and the connections that have it, as they began. A capture of months has the same few again and again.
+    private struct Known {
+        let table: AttributeTable
+        var moments: [Moment]
     }
 
-    /// The tables of the connections to a device, the nearest before a moment first, and then those after it.
+    private let byAddress: [DeviceAddress: [Known]]
+
+    /// More tables than a device has, however often it is updated. Each of them may be looked at for each of its connections.
+    private static let mostTables = 256
+
+    init(_ entries: [ConnectionEntry], given: DeviceAddress?) {
+        var found: [DeviceAddress: (places: [AttributeTable: Int], known: [Known])] = [:]
+        for (place, entry) in entries.enumerated() where !entry.conversation.table.isEmpty {
+            guard let address = ReplayPlan.peer(of: entry, given: given) else { continue }
+            let (table, moment): (AttributeTable, Moment) = (entry.conversation.table, (entry.start, place))
+            let count = found[address]?.known.count ?? 0
+            if let known = found[address]?.places[table] {
+                found[address]?.known[known].moments.append(moment)
+            } else if count < Self.mostTables {
+                found[address, default: ([:], [])].places[table] = count
+                found[address]?.known.append(Known(table: table, moments: [moment]))
+            }
+        }
+        byAddress = found.mapValues { device in
+            device.known.map { Known(table: $0.table, moments: $0.moments.sorted { Self.isBefore($0, $1) }) }
+        }
+    }
+
+    private static func isBefore(_ one: Moment, _ other: Moment) -> Bool {
+        (one.start, one.place) < (other.start, other.place)
+    }
+
+    /// The tables of the connections to a device, the nearest before a moment first, and then those after it; each once.
     func tables(of address: DeviceAddress?, at moment: Instant) -> [AttributeTable] {
-        guard let address, let entries = byAddress[address] else { return [] }
-        let next = entries.firstIndex { $0.start > moment } ?? entries.count
-        let before: [AttributeTable] = entries[..<next].reversed().map(\.conversation.table)
-        return before + entries[next...].map(\.conversation.table)
+        guard let address, let known = byAddress[address] else { return [] }
+        var before: [(nearest: Moment, table: AttributeTable)] = []
+        var after = before
+        for each in known {
+            var (low, high) = (0, each.moments.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if each.moments[middle].start <= moment { low = middle + 1 } else { high = middle }
+            }
+            if low > 0 {
+                before.append((each.moments[low - 1], each.table))
+            } else {
+                after.append((each.moments[0], each.table))
+            }
+        }
+        before.sort { Self.isBefore($1.nearest, $0.nearest) }
+        after.sort { Self.isBefore($0.nearest, $1.nearest) }
+        return (before + after).map { $0.table }
     }
 }

@@ -11,6 +11,9 @@ extension MQTTDestination {
     /// How long an older version of the protocol is asked for first, after the broker has closed a connection that asked
     /// for a newer one.
     private static let versionMemory: Duration = .seconds(3600)
+    /// How many bytes a message that the broker keeps of ours has at most, and all of them together. Whoever may publish there
+    /// can have it keep anything under our topics.
+    private static let (longestKept, mostKept) = (256 << 10, 8 << 20)
 
     /// From now on a connection has a will.
     public func willRun() async { isKept = true }
@@ -119,6 +122,13 @@ extension MQTTDestination {
             let topics = link.naming.topics
             link.keptCount += 1
             if message.topic.hasPrefix(topics.base + "/") || topics.isOwnDiscovery(message.topic) {
+                let count = message.payload.count
+                guard count <= Self.longestKept, count <= Self.mostKept - link.surveyedBytes else {
+                    // It is somebody else's.
+                    link.othersShareStatus = true
+                    return
+                }
+                link.surveyedBytes += count
                 link.survey?[message.topic] = message.payload
             } else if message.topic.hasPrefix(HomeAssistant.Topics.devices),
                 pointsAtSharedStatus(message.payload, topics)

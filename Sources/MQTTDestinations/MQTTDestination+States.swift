@@ -23,9 +23,12 @@ final class Link: BrokerLink {
     var birth: Task<Void, Never>?
     /// What came while the broker was asked what it keeps; `nil`: it is not asked.
     var survey: [String: [UInt8]]?
+    /// How many bytes of it came.
+    var surveyedBytes = 0
     /// How many messages have come that the broker had kept, others' too.
     var keptCount = 0
-    /// Whether a discovery of another gateway points at ``HomeAssistant/Topics/sharedStatus``.
+    /// Whether a discovery of another gateway points at ``HomeAssistant/Topics/sharedStatus``, or somebody else has the broker keep
+    /// what is too large to be ours.
     var othersShareStatus = false
     /// Whether what the broker keeps there is this gateway's, of an earlier version.
     var hasFormerStatus = false

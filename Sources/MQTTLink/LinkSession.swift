@@ -384,11 +384,13 @@ final class LinkSession {
         arrivals += 1
         guard let topic = message.topic else { return }
         let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(max(0, message.payloadlen)))
-        plan.messages.yield(
+        guard plan.room.enter(payload.count) else { return }
+        let result = plan.messages.yield(
             MQTTMessage(
                 topic: String(cString: topic), payload: Array(payload),
                 quality: message.qos == 0 ? .atMostOnce : .atLeastOnce, isRetained: message.retain,
                 contentType: PropertyList.text(properties, MQTT_PROP_CONTENT_TYPE)))
+        if case .dropped(let oldest) = result { plan.room.leave(oldest.payload.count) }
     }
 
     func complained(_ words: String) {

@@ -121,4 +121,28 @@ struct LinkPlan: Sendable {
     /// Told when the broker has let us in, or why it has not.
     var opened: Answer<Void>
     var messages: AsyncStream<MQTTMessage>.Continuation
+    var room: MessageRoom
+}
+
+/// How many bytes of received messages wait for their consumer. Whoever may publish where we listen decides how long a message is:
+/// their number alone bounds nothing.
+final class MessageRoom: Sendable {
+    private let most: Int
+    private let held = Mutex(0)
+
+    init(_ most: Int) { self.most = most }
+
+    /// Counts a message until ``leave(_:)``.
+    ///
+    /// - Returns: whether there is room for it.
+    func enter(_ bytes: Int) -> Bool {
+        held.withLock { held in
+            guard bytes <= most - held else { return false }
+            held += bytes
+            return true
+        }
+    }
+
+    /// Counts a message no more.
+    func leave(_ bytes: Int) { held.withLock { $0 -= bytes } }
 }

@@ -104,6 +104,8 @@ public struct MQTTOptions: Sendable, Hashable {
     public var window = 20
     /// Received messages that wait for a slow consumer at most; the oldest ones beyond that are dropped.
     public var buffer = 256
+    /// Bytes of received messages that wait for a slow consumer at most; what comes beyond that is dropped.
+    public var bufferBytes = 16 << 20
     /// How long connecting may take for each version: looking up the name, TCP, TLS and the broker's answer.
     public var openTimeout: Duration = .seconds(20)
     /// How long an acknowledgement may take before the connection counts as lost.

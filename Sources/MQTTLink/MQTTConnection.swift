@@ -51,10 +51,18 @@ public final class MQTTConnection: Sendable {
         let thread = try LinkThread()
         let (stream, continuation) = AsyncStream<MQTTMessage>.makeStream(
             bufferingPolicy: .bufferingNewest(max(1, options.buffer)))
+        let room = MessageRoom(options.bufferBytes)
+        let messages = AsyncStream<MQTTMessage>(unfolding: {
+            var iterator = stream.makeAsyncIterator()
+            let message = await iterator.next()
+            if let message { room.leave(message.payload.count) }
+            return message
+        })
         let opened = Answer<Void>()
-        let connection = MQTTConnection(version, stream, thread)
+        let connection = MQTTConnection(version, messages, thread)
         thread.start(
-            LinkPlan(broker: broker, options: options, version: version, opened: opened, messages: continuation))
+            LinkPlan(
+                broker: broker, options: options, version: version, opened: opened, messages: continuation, room: room))
         let timer = Task {
             try await Task.sleep(for: options.openTimeout)
             opened.settle(

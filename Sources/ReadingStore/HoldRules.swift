@@ -169,7 +169,12 @@ struct DeliveryReader {
         var start = wanted.startIndex
         while start < wanted.endIndex {
             var end = start + 1
-            while end < wanted.endIndex, keys[wanted[end]] - keys[wanted[end - 1]] <= Self.stride { end += 1 }
+            while end < wanted.endIndex {
+                // In a file that was changed they may lie further apart than 64 bits can say.
+                let (gap, isTooFar) = keys[wanted[end]].subtractingReportingOverflow(keys[wanted[end - 1]])
+                guard !isTooFar, gap <= Self.stride else { break }
+                end += 1
+            }
             try walk(wanted[start..<end], of: keys, &found)
             start = end
         }

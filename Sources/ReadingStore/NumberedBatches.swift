@@ -39,6 +39,10 @@ extension ReadingStore {
         try await write(.attempt) { db in
             let setting = Self.batchSetting(destination)
             let last = try Self.lines(db, setting).first.flatMap { Int64($0) } ?? 0
+            // No document can say a higher one. Only a file that was changed has one of these.
+            guard (0..<Self.mostBatches).contains(last) else {
+                throw StoreError.corrupt(detail: "the newest batch has the number \(last)")
+            }
             let next = max(number(last), last + 1)
             try Self.set(db, setting, lines: [String(next)])
             let insert = try PreparedStatement(
@@ -155,6 +159,9 @@ extension ReadingStore {
         guard isAny else { return }
         try await write(.setting) { db in try db.execute(sql: "DELETE \(settled)") }
     }
+
+    /// The largest whole number that every reader of JSON keeps exactly.
+    private static let mostBatches: Int64 = 9_007_199_254_740_991
 
     private static func batchSetting(_ destination: DestinationKey) -> String {
         "destination.batch.\(destination.rawValue)"

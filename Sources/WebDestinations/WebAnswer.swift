@@ -1,4 +1,4 @@
-import Foundation
+import HealthReadings
 import NIOHTTP1
 import OutgoingHTTP
 
@@ -13,11 +13,11 @@ extension HTTPAnswer {
     }
 
     /// The body as JSON; `nil` if it is none.
-    var json: AnswerJSON? { try? JSONDecoder().decode(AnswerJSON.self, from: Data(body)) }
+    var json: AnswerJSON? { AnswerJSON(body) }
 }
 
 /// JSON of a server, to be looked at without a type of its own.
-enum AnswerJSON: Decodable, Sendable, Hashable {
+enum AnswerJSON: Sendable, Hashable {
     case object([String: AnswerJSON])
     case array([AnswerJSON])
     case text(String)
@@ -25,20 +25,30 @@ enum AnswerJSON: Decodable, Sendable, Hashable {
     case bool(Bool)
     case null
 
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let value = try? container.decode(Bool.self) {
-            self = .bool(value)
-        } else if let value = try? container.decode(Double.self) {
-            self = .number(value)
-        } else if let value = try? container.decode(String.self) {
-            self = .text(value)
-        } else if let value = try? container.decode([AnswerJSON].self) {
-            self = .array(value)
-        } else {
-            self = .object(try container.decode([String: AnswerJSON].self))
+    /// What a document may have: a server's statement of what it can do has more than any other, and nests no deeper than this.
+    private static let (mostMembers, deepest) = (100_000, 64)
+
+    /// Reads a document; `nil` if it is none.
+    ///
+    /// Not by `JSONDecoder`: what has to be tried as one type after the other takes it ever longer the deeper it lies, and a thousand
+    /// brackets took seconds.
+    init?(_ octets: [UInt8]) {
+        let document = octets.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(octets.dropFirst(3)) : octets
+        guard let node = try? JSONReader.read(document, mostMembers: Self.mostMembers, deepest: Self.deepest) else {
+            return nil
+        }
+        self.init(node)
+    }
+
+    private init(_ node: JSONNode) {
+        switch node.value {
+        case .null: self = .null
+        case .bool(let value): self = .bool(value)
+        case .number(let digits): self = Double(digits).map { .number($0) } ?? .null
+        case .string(let text): self = .text(text)
+        case .array(let elements): self = .array(elements.map { AnswerJSON($0) })
+        case .object(let members):
+            self = .object(Dictionary(members.map { ($0.key, AnswerJSON($0.node)) }) { first, _ in first })
         }
     }
 

@@ -33,6 +33,8 @@ extension FuzzTarget {
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE HealthData [\n<!-- a -->\n]>\n"
                     + "<HealthData locale=\"de_DE\">\n\(body)\(correlation)</HealthData>\n",
                 "<HealthData>\(body)</HealthData>",
+                "<!DOCTYPE HealthData><!DOCTYPE HealthData [<!ENTITY a \"b\">]><HealthData>"
+                    + body.replacing("\"b\"", with: "\"&a;&a;\"") + "</HealthData>",
             ].inputs
         }
     ) { octets in ImportProperties.check(octets, .appleHealth) }

@@ -167,6 +167,42 @@ struct CaptureIndexTests {
         #expect(found.map(\.attValues) == [1, 1, 2, 1])
     }
 
+    @Test("lost records and resets take no longer the more connections there are", .timeLimit(.minutes(1)))
+    func many() throws {
+        var builder = CaptureBuilder()
+        let count = 60_000
+        for number in 0..<count {
+            builder.adapter = UInt16(number / 3000)
+            builder.connect(number % 3000)
+        }
+        builder.adapter = 1000
+        for _ in 0..<count { builder.add(.command, .sent, [0x03, 0x0C, 0]) }
+        // Each record says that another one was lost before it.
+        var octets = BTSnoopEncoder.header(.linuxMonitor)
+        for (place, record) in builder.records.enumerated() {
+            var record = BTSnoopEncoder.record(record, .linuxMonitor) ?? []
+            if record.count >= 24 {
+                record.replaceSubrange(12..<16, with: (0..<4).map { UInt8(truncatingIfNeeded: place >> (24 - 8 * $0)) })
+            }
+            octets += record
+        }
+        #expect(try CaptureIndex(octets: octets).connections.isEmpty)
+    }
+
+    @Test("what a contact lacks is looked up no longer the more contacts there are", .timeLimit(.minutes(1)))
+    func manyContacts() throws {
+        var builder = CaptureBuilder()
+        for _ in 0..<4000 {
+            builder.connect()
+            builder.discoverGlucose()
+            // No contact names it.
+            builder.notify([1], on: 900)
+            builder.disconnect()
+        }
+        let plans = ReplayPlan.make([try index(builder)], handleMap: nil, address: nil).plans
+        #expect(plans.count == 4000)
+    }
+
     @Test("data that was on its way when the link went is of that link, later data is not")
     func stragglers() throws {
         var builder = CaptureBuilder()

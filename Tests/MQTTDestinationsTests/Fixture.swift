@@ -70,7 +70,7 @@ final class Listener: Sendable {
             MQTTBroker(host: "127.0.0.1", port: broker.port),
             { () -> MQTTOptions in
                 var options = MQTTOptions(clientID: "listener\(Int.random(in: 0..<1_000_000))")
-                options.buffer = 60_000
+                (options.buffer, options.bufferBytes) = (60_000, .max)
                 return options
             }())
         self.connection = connection

@@ -82,7 +82,7 @@ final class TestCentre: Sendable {
     init(_ port: UInt16, opening: OpeningKey? = nil, _ answer: @escaping Answer = storesAll) async throws {
         state = Mutex(State(answer: answer))
         var options = MQTTOptions(clientID: "centre\(Int.random(in: 0..<1_000_000))")
-        options.buffer = 10_000
+        (options.buffer, options.bufferBytes) = (10_000, .max)
         connection = try await MQTTConnection.open(MQTTBroker(host: "127.0.0.1", port: port), options)
         for part in FleetTopic.Part.allCases where part.isFromGateway {
             try await connection.subscribe(to: FleetTopic.filter(part))

@@ -31,6 +31,15 @@ struct NumberedBatchTests {
         }
     }
 
+    @Test("behind a number that no document can say, no batch begins", arguments: [Int64.max, 9_007_199_254_740_991])
+    func usedUp(number: Int64) async throws {
+        try await Fixture.with { fixture in
+            let key = try await prepared(fixture)
+            #expect(try await fixture.store.beginBatch([], at: key) { _ in number } == number)
+            await #expect(throws: StoreError.self) { try await fixture.store.beginBatch([], at: key) { _ in 1 } }
+        }
+    }
+
     @Test("a confirmation counts for each batch that had the same content, and for no other")
     func confirmations() async throws {
         try await Fixture.with { fixture in

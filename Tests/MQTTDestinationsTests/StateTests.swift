@@ -483,6 +483,25 @@ struct StateTests {
         }
     }
 
+    @Test("what others have the broker keep under the gateway's topics is left alone, and keeps nothing waiting")
+    func othersKeep() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let listener = try await Listener(broker)
+            let large = String(repeating: "x", count: 300_000)
+            for number in 0..<20 {
+                try await listener.publish("healthrelay/devices/\(number)/glucose", large, isRetained: true)
+            }
+            try await listener.publish("healthrelay/status", "offline", isRetained: true)
+            try await fixture.read(1)
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            let kept = try await kept(broker)
+            #expect(kept["healthrelay/status"]?.text == "offline")
+            let sizes = (0..<20).map { kept["healthrelay/devices/\($0)/glucose"]?.payload.count }
+            #expect(sizes.allSatisfy { $0 == large.utf8.count })
+        }
+    }
+
     @Test("a battery that was read anew is told")
     func battery() async throws {
         let broker = try await TestBroker.start()

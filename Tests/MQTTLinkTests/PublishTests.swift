@@ -103,6 +103,31 @@ struct PublishTests {
         #expect(texts.count == 3 && texts.last == "10")
     }
 
+    @Test("what waits for a slow consumer has a bound in bytes too", arguments: MQTTVersion.allCases)
+    func bufferBytes(version: MQTTVersion) async throws {
+        let broker = try await TestBroker.start()
+        var options = MQTTOptions(clientID: "reader")
+        (options.versions, options.bufferBytes) = ([version], 2500)
+        let reader = try await MQTTConnection.open(broker.address(), options)
+        try await reader.subscribe(to: "n")
+        let writer = try await broker.connect("writer")
+        func publish(_ numbers: ClosedRange<UInt8>, bytes: Int = 1000) async throws {
+            for number in numbers {
+                let payload = [UInt8](repeating: number, count: bytes)
+                try await writer.publish(MQTTMessage(topic: "n", payload: payload))
+            }
+        }
+        try await publish(1...4)
+        try await publish(5...5, bytes: 3000)
+        try await until { broker.log.split(separator: "Received PUBACK from reader").count > 5 }
+        var messages = reader.messages.makeAsyncIterator()
+        #expect(await messages.next()?.payload.first == 1)
+        #expect(await messages.next()?.payload.first == 2)
+        // There is room again.
+        try await publish(6...6)
+        #expect(await messages.next()?.payload.first == 6)
+    }
+
     @Test("the broker is never ahead of what it acknowledges by more than the window")
     func window() async throws {
         var script = ScriptedBroker.Script()

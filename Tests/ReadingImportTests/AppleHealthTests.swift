@@ -300,6 +300,21 @@ struct AppleHealthTests {
         #expect(try Found(Self.export(Self.record("BodyMass", "70", "kg"), type: external2)).only.main == "70 kg")
     }
 
+    @Test("a document type that stands behind another, or in another encoding, declares nothing")
+    func hiddenTypes() throws {
+        // Some kilobytes that would become four megabytes in one attribute.
+        let entity = "<!ENTITY a \"\(String(repeating: "x", count: 1000))\">"
+        let source = String(repeating: "&a;", count: 4000)
+        let record = Self.record("BodyMass", "70", "kg", source: source)
+        let second = try Found(Self.export(record, type: "<!DOCTYPE HealthData>\n<!DOCTYPE HealthData [\(entity)]>"))
+        #expect(second.samples.isEmpty && second.refused.isEmpty)
+        #expect(second.damage?.fault == .entities)
+        let encoded = try Found(
+            Self.export(record, type: "<!DOCTYPE HealthData [\(entity)]>").replacing("+", with: "+-")
+                .replacing("UTF-8", with: "UTF-7").replacing("<!", with: "+ADwAIQ-").replacing("&", with: "+ACY-"))
+        #expect(encoded.samples.isEmpty && encoded.damage?.fault == .entities)
+    }
+
     @Test("what is no export is said to be none")
     func others() throws {
         #expect(try damage(of: "<html><body/></html>")?.expected == "<HealthData>")

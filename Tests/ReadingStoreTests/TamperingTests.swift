@@ -69,6 +69,19 @@ struct TamperingTests {
         try store.close()
     }
 
+    @Test("readings whose rows lie further apart than 64 bits can say are damage and no trap")
+    func farRows() async throws {
+        let directory = try await Self.tampered { db in
+            try db.execute(sql: "UPDATE reading SET key = \(Int64.min) WHERE key = 1")
+        }
+        #expect(
+            await corrupt {
+                let store = try await Harness.open(directory)
+                defer { try? store.close() }
+                _ = try await store.query(ReadingQuery(limit: 10_000))
+            })
+    }
+
     @Test(
         "a contact that began at no plausible time holds no reading, and verification names it",
         arguments: [Int64.max, 4_102_444_800_000_001, -1, .min])

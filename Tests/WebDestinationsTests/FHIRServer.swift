@@ -17,7 +17,7 @@ import Synchronization
 /// - Fields that R4 does not have are refused, as are an unknown status and a time without a zone.
 /// - Tokens come from an endpoint that checks the client's assertion by itself, and expire.
 final class FHIRServer: Sendable {
-    struct Stored: Sendable, Equatable, Decodable {
+    struct Stored: Sendable, Equatable {
         var type: String
         var id: String
         var version = 1
@@ -87,7 +87,7 @@ final class FHIRServer: Sendable {
         self.now = now
         self.file = file
         if let file, let octets = FileManager.default.contents(atPath: file) {
-            let stored = try JSONDecoder().decode([Stored].self, from: octets)
+            let stored = (AnswerJSON(Array(octets))?.elements ?? []).compactMap { Stored($0) }
             state.withLock { state in
                 state.stored = stored
                 state.ids = stored.count
@@ -295,7 +295,7 @@ final class FHIRServer: Sendable {
         guard state.options.mayUpdate, !state.options.locked.contains(id) else {
             return Self.outcome(403, "updating is not permitted")
         }
-        guard let resource = try? JSONDecoder().decode(AnswerJSON.self, from: Data(request.body)),
+        guard let resource = AnswerJSON(request.body),
             resource["id"]?.text == id, let place = state.stored.firstIndex(where: { $0.type == type && $0.id == id })
         else { return Self.outcome(400, "the id differs") }
         if let fault = Self.fault(resource) { return Self.outcome(422, fault) }
@@ -362,7 +362,7 @@ final class FHIRServer: Sendable {
         guard request.body.count <= state.options.bodyLimit else {
             return .other(413, "<html>too large</html>", type: "text/html")
         }
-        guard let bundle = try? JSONDecoder().decode(AnswerJSON.self, from: Data(request.body)),
+        guard let bundle = AnswerJSON(request.body),
             bundle["resourceType"]?.text == "Bundle", bundle["type"]?.text == "transaction",
             let entries = bundle["entry"]?.elements, !entries.isEmpty
         else { return Self.outcome(400, "no transaction") }
@@ -548,6 +548,16 @@ final class FHIRServer: Sendable {
     }
 
     private static func json(_ text: String) -> AnswerJSON? {
-        decoded(text).flatMap { try? JSONDecoder().decode(AnswerJSON.self, from: $0) }
+        decoded(text).flatMap { AnswerJSON(Array($0)) }
+    }
+}
+
+extension FHIRServer.Stored {
+    /// Reads what a server has kept in its file.
+    fileprivate init?(_ kept: AnswerJSON) {
+        guard let type = kept["type"]?.text, let id = kept["id"]?.text, case .number(let version)? = kept["version"],
+            let resource = kept["resource"]
+        else { return nil }
+        self.init(type: type, id: id, version: Int(version), resource: resource)
     }
 }

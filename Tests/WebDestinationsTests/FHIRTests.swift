@@ -185,7 +185,7 @@ struct FHIRTests {
             #expect(await worker.syncOnce() == SyncReport(delivered: 200))
             #expect(server.requests.count == 3)
             for request in server.requests {
-                let json = try JSONDecoder().decode(AnswerJSON.self, from: Data(request.body))
+                let json = try #require(AnswerJSON(request.body))
                 #expect((json["entry"]?.elements.count ?? 0) <= 100)
             }
             fhir.change { $0.options.bodyLimit = 30_000 }

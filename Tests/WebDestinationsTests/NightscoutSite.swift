@@ -176,7 +176,7 @@ final class NightscoutSite: Sendable {
             return .other(413, "<html><pre>PayloadTooLargeError</pre></html>", type: "text/html; charset=utf-8")
         }
         guard request.headers["content-type"]?.hasPrefix("application/json") == true,
-            let json = try? JSONDecoder().decode(AnswerJSON.self, from: Data(request.text.utf8))
+            let json = AnswerJSON(Array(request.text.utf8))
         else { return .other(400, "<html><pre>SyntaxError: Unexpected token</pre></html>", type: "text/html") }
         var documents: [Document]
         switch json {

@@ -92,7 +92,7 @@ package struct JSONFailure: Error, Sendable, Hashable {
 /// Reads JSON (RFC 8259) strictly, with limits on depth and number of values, so that no answer traps or takes memory out of
 /// proportion.
 package struct JSONReader {
-    static let maximumDepth = 16
+    package static let maximumDepth = 16
     static let maximumValues = 1_000_000
     static let maximumNumberLength = 64
 
@@ -101,16 +101,22 @@ package struct JSONReader {
     private var values = 0
 
     private let mostMembers: Int
+    private let deepest: Int
 
-    private init(_ octets: [UInt8], _ mostMembers: Int) { (self.octets, self.mostMembers) = (octets, mostMembers) }
+    private init(_ octets: [UInt8], _ mostMembers: Int, _ deepest: Int) {
+        (self.octets, self.mostMembers, self.deepest) = (octets, mostMembers, deepest)
+    }
 
     /// Reads a document.
     ///
     /// - Parameters:
     ///   - octets: all of it.
     ///   - mostMembers: how many members an object may have.
-    package static func read(_ octets: [UInt8], mostMembers: Int = 256) throws(JSONFailure) -> JSONNode {
-        var reader = JSONReader(octets, mostMembers)
+    ///   - deepest: how many levels may lie within each other.
+    package static func read(
+        _ octets: [UInt8], mostMembers: Int = 256, deepest: Int = maximumDepth
+    ) throws(JSONFailure) -> JSONNode {
+        var reader = JSONReader(octets, mostMembers, deepest)
         reader.skipSpace()
         let node = try reader.node(depth: 0)
         reader.skipSpace()
@@ -137,7 +143,7 @@ package struct JSONReader {
     private mutating func node(depth: Int) throws(JSONFailure) -> JSONNode {
         values += 1
         guard values <= Self.maximumValues else { throw failure("at most \(Self.maximumValues) values") }
-        guard depth <= Self.maximumDepth else { throw failure("at most \(Self.maximumDepth) levels") }
+        guard depth <= deepest else { throw failure("at most \(deepest) levels") }
         let start = position
         let value: JSONNode.Value
         guard let first = next else { throw failure("a value") }

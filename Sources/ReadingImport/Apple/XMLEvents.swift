@@ -140,6 +140,11 @@ final class XMLEvents {
                 depth = Int(xmlTextReaderDepth(reader))
                 isBegun = false
                 return .end
+            case Int32(XML_READER_TYPE_DOCUMENT_TYPE.rawValue):
+                // ``ExportOctets`` has blanked the only one that it knows. What it declares would be expanded in attributes.
+                throw ImportDamage(
+                    .entities, line: line, expected: "one document type, in UTF-8", found: "another one",
+                    hint: "Apple Health writes no entities: this is not its export.")
             default: continue
             }
         }
