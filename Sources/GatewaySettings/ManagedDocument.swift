@@ -33,6 +33,18 @@ struct ManagedDocument {
         }
     }
 
+    /// Whether the destination or the person of a key is in the file; a key of a section needs no entry.
+    func hasEntry(of key: SettingKey) -> Bool {
+        func has(_ section: String, _ nameKey: String, _ name: String) -> Bool {
+            root[section]?.sequence?.contains { $0[nameKey]?.scalar?.string == name } ?? false
+        }
+        return switch key {
+        case .section: true
+        case .destination(let name, _): has("destinations", "name", name)
+        case .person(let id, _): has("users", "client_user_id", id)
+        }
+    }
+
     /// Gives a setting a value; `nil`: it is as if nobody had set it here.
     mutating func set(_ key: SettingKey, _ value: Node?) {
         switch key {

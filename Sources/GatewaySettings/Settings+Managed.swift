@@ -51,10 +51,12 @@ extension Settings {
                 "setting_fixed", .configuration, "the settings can only be changed in their file",
                 hint: "see `healthrelay config path`")
         }
-        var document = try ManagedDocument(managedText, managed.path)
+        let former = try ManagedDocument(managedText, managed.path)
+        var document = former
         for text in change.unset {
             let key = try fileKey(SettingKey(secret: text)) ?? SettingKey(text)
             try requireFree(key, text)
+            try requireThere(key, text, in: former)
             document.set(key, nil)
         }
         for (text, value) in change.set.sorted(by: { $0.key < $1.key }) {
@@ -166,6 +168,18 @@ extension Settings {
             "setting_fixed", .configuration,
             "\(text) is set in \(origin == .flag ? "the command line" : Self.place(origin, end: ""))",
             hint: "change it there: what is set there stands above what is set here")
+    }
+
+    /// Refuses to unset what does not exist: what was meant would stay in force, as a destination goes on getting readings.
+    private func requireThere(_ key: SettingKey, _ text: String, in document: ManagedDocument) throws(Problem) {
+        var isThere = document.hasEntry(of: key)
+        if case .destination(let name, let member?) = key, member != "kind", let kind = destination(name)?.kind {
+            isThere = isThere && kind.settings.contains { $0.key == member }
+        }
+        guard !isThere else { return }
+        throw Problem(
+            "setting_unknown", .usage, "there is no setting '\(text.prefix(80))'",
+            hint: "`healthrelay settings show` lists what is set")
     }
 
     /// A value as the file has it.

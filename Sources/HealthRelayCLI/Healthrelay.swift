@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import GatewayCommands
+import GatewaySettings
 
 /// `healthrelay`: the gateway on the command line.
 struct Healthrelay: AsyncParsableCommand {
@@ -29,6 +30,7 @@ struct Healthrelay: AsyncParsableCommand {
     static func perform() async {
         let arguments = Add.keepingNegativeNumbers(GlobalOptions.hoisted(Array(CommandLine.arguments.dropFirst())))
         do {
+            try requireUTF8()
             var command = try parseAsRoot(arguments)
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
@@ -39,6 +41,17 @@ struct Healthrelay: AsyncParsableCommand {
             try Terminal.requireWritten()
         } catch {
             Failure.exit(with: error, arguments: CommandLine.arguments)
+        }
+    }
+
+    /// Refuses an argument that is not UTF-8: with its octets replaced it would name another file, or another person.
+    private static func requireUTF8() throws(Problem) {
+        for (number, argument) in CommandLine.arguments.enumerated().dropFirst() {
+            let octets = CommandLine.unsafeArgv[number]
+            guard let octets, String(validatingCString: octets) == nil else { continue }
+            throw Problem.usage(
+                "argument \(number) is not UTF-8: '\(argument.prefix(80))'",
+                hint: "a file whose name isn't UTF-8 can be renamed, or named by a link")
         }
     }
 }

@@ -13,7 +13,8 @@ enum OperationCommand {
         global.startLogging(settings)
         // A recording is stored, whether or not its lines can be written.
         let isStream = if case .device(.record) = operation { false } else { operation.isEndless }
-        let output = TerminalOutput(asJSON: global.json, answers: answers, isStream: isStream)
+        let output = TerminalOutput(
+            asJSON: global.json, answers: answers, isStream: isStream, hasVerdict: operation.hasVerdict)
         defer { output.clearProgress() }
         try await run(OperationRequest(operation, json: global.json), global, settings, output)
     }

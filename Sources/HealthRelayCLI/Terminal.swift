@@ -57,7 +57,12 @@ enum Terminal {
     /// - Throws: `output_failed`.
     static func requireWritten() throws(Problem) {
         guard let reason = firstFailure.withLock(\.self) else { return }
-        throw Problem(
+        throw failed(reason)
+    }
+
+    /// `output_failed`, for this reason.
+    static func failed(_ reason: String) -> Problem {
+        Problem(
             "output_failed", .inputOutput, "standard output cannot be written: \(reason)",
             hint: "free space, or write elsewhere; what was printed is not all of it")
     }

@@ -23,21 +23,26 @@ final class TerminalOutput: OperationOutput {
     private let asJSON: Bool
     private let answers: AnswerSource
     private let isStream: Bool
+    private let hasVerdict: Bool
     private let overwrites: Bool
     private let state = Mutex(State())
 
-    /// - Parameter isStream: whether the lines have no end: then the first one that cannot be written ends the operation.
-    ///   Other work is done to its end, and the command says then that its output is not whole.
-    init(asJSON: Bool, answers: AnswerSource, isStream: Bool = false) {
+    /// - Parameters:
+    ///   - isStream: whether the lines have no end: then the first one that cannot be written ends the operation.
+    ///     Other work is done to its end, and the command says then that its output is not whole.
+    ///   - hasVerdict: whether the command's status tells more than that its lines were written. A reader that has gone
+    ///     ends any other command, with 0.
+    init(asJSON: Bool, answers: AnswerSource, isStream: Bool = false, hasVerdict: Bool = false) {
         self.asJSON = asJSON
         self.answers = answers
         self.isStream = isStream
+        self.hasVerdict = hasVerdict
         overwrites = !asJSON && isatty(2) == 1
     }
 
     func data(_ line: String) throws {
         clearProgress()
-        guard Terminal.offer(line) else { throw OutputClosed() }
+        guard Terminal.offer(line) || hasVerdict else { throw OutputClosed() }
         if isStream { try Terminal.requireWritten() }
     }
 

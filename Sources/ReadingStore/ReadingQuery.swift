@@ -19,7 +19,7 @@ public struct ReadingQuery: Sendable, Hashable {
     public var offset: Int
     /// Where an earlier page ended (``ReadingPage/cursor``).
     public var cursor: String?
-    /// Only the newest of each kind.
+    /// Only the newest of each kind. Such a page has no cursor, and never says that there are more.
     public var latest: Bool
     /// One user's; nil for everybody's. What a shared device measured and may be somebody else's is not among a user's.
     public var user: UserKey?
@@ -322,9 +322,9 @@ private struct PageReader {
         newest.sort { lhs, rhs in
             (lhs.time.instant?.seconds ?? .min, lhs.id) > (rhs.time.instant?.seconds ?? .min, rhs.id)
         }
+        // No cursor leads behind it: who goes on as long as there is more would never end.
         return GatheredPage(
-            contents: try contents { newest.prefix(query.limit).forEach($0) }, more: newest.count > query.limit,
-            cursor: nil)
+            contents: try contents { newest.prefix(query.limit).forEach($0) }, more: false, cursor: nil)
     }
 
     func reading(_ id: ReadingID) throws -> Reading? {

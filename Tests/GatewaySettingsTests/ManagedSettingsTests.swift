@@ -161,6 +161,32 @@ struct ManagedSettingsTests {
         #expect(!problem.message.contains("settings.yaml:"), "\(problem)")
     }
 
+    @Test("what does not exist cannot be unset; what could be set here and is not can")
+    func unset() throws {
+        let own = """
+            destinations:
+              - {name: sugar, kind: nightscout, url: "https://ns.example", secret_file: destinations.sugar.secret-1}
+            users:
+              - {client_user_id: anna, reports: {paper: letter}}
+            """
+        let files = try Files(own, file: "user: {client_user_id: ben}\n")
+        for key in [
+            "destinations.sugr", "destinations.sugr.url", "destinations.sugar.urls", "destinations.sugar.topic",
+            "destinations.vital", "users.ann", "users.ann.reports.paper", "users.anna.reports.papers", "users.ben",
+            "sync.modes",
+        ] {
+            let problem = try files.problem(.init(unset: [key]))
+            #expect(problem?.code == "setting_unknown" && problem?.status == .usage, "\(key)")
+        }
+        for keys in [
+            ["destinations.sugar"], ["destinations.sugar", "destinations.sugar.url"], ["destinations.sugar.secret"],
+            ["destinations.sugar.token"], ["destinations.sugar.kinds"], ["users.anna"], ["users.anna.reports.paper"],
+            ["users.anna.time_zone"], ["sync.mode"],
+        ] {
+            #expect(try files.problem(.init(unset: keys)) == nil, "\(keys)")
+        }
+    }
+
     @Test("whatever is typed comes back as it was typed, and sets nothing else")
     func typed() throws {
         var generator = SeededGenerator(seed: 7)

@@ -112,7 +112,15 @@ import Testing
         #expect(document["reading"]?["entry"]?["note"]?.plain == "with shoes")
         #expect(document["reading"]?["entry"]?["corrects"]?.plain == id)
         let next = try #require(document["reading"]?["id"]?.plain)
-        #expect(try await run(["withdraw", next, "--json"], scratch).output.contains("\"excluded\":\"withdrawn\""))
+        // The corrected value goes on counting, so withdrawing the former entry changes nothing.
+        let former = try await run(["withdraw", id], scratch)
+        #expect(former.status == 0 && former.errors.contains("nothing has changed"), "\(former.errors)")
+        for (entry, outcome) in [(id, "present"), (next, "withdrawn"), (next, "present")] {
+            let withdrawn = try await run(["withdraw", entry, "--json"], scratch)
+            let document = try Document(withdrawn.output)
+            #expect(withdrawn.status == 0 && document["outcome"]?.plain == outcome, "\(withdrawn.output)")
+            #expect(document["reading"]?["excluded"]?.plain == "withdrawn")
+        }
         #expect(try await run(["correct", next, "72"], scratch).status == 65)
         let again = try await run(["add", "weight", "70.5", "kg", "--at", "2026-11-20T07:30", "--json"], scratch)
         #expect(try Document(again.output)["outcome"]?.plain == "added")

@@ -146,6 +146,12 @@ struct ExportTests {
         #expect(count == 25)
         let silent = try await shell("store stats --json --state-dir '\(scratch.state)' >&-")
         #expect(silent.status == 74 && silent.errors.contains("output_failed"), "\(silent.errors)")
+        for command in ["store export - --passphrase-file '\(secret)'", "report bp"] {
+            for output in [">&-", "> /dev/full"] {
+                let lost = try await shell("\(command) --json --state-dir '\(scratch.state)' \(output)")
+                #expect(lost.status == 74 && lost.errors.contains(#""code":"output_failed""#), "\(lost.errors)")
+            }
+        }
     }
 
     @Test("a passphrase is the first line of its file, whether lines end as on Linux or on Windows")

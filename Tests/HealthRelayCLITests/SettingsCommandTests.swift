@@ -36,7 +36,9 @@ import Testing
             (["settings", "set", "consent.default", "denied", "destinations.sugar.devices", "no_such_model"], 64),
             (["settings", "set", "sync.ignore", "accuchek_guide, omron_ble"], 0),
             (["settings", "unset", "sync.ignore"], 0),
+            (["settings", "unset", "sync.mode", "destinations.sugr"], 64),
             (["settings", "unset", "sync.mode", "destinations.sugar"], 0),
+            (["settings", "unset", "destinations.sugar"], 64), (["settings", "unset", "users.nobody"], 64),
         ] {
             let result = try await Tool.run(
                 arguments + ["--state-dir", scratch.state], environment: ["XDG_CONFIG_HOME": scratch.url.path])

@@ -131,6 +131,9 @@ struct QueryTests {
         #expect(Set(latest.map(\.kind)) == [.glucose, .bloodPressure])
         #expect(latest.count == 2)
         #expect(latest.contains(pressures[0]))
+        // No cursor leads on from there, so nothing says that there is more.
+        let fewer = try await store.query(ReadingQuery(limit: 1, latest: true))
+        #expect(fewer.readings.count == 1 && !fewer.more && fewer.cursor == nil)
         #expect(try await store.query(ReadingQuery(kinds: [])).readings.isEmpty)
     }
 

@@ -156,4 +156,12 @@ extension Operation {
         default: false
         }
     }
+
+    /// Whether its status tells what it found: it goes on to its end, also if nobody reads its lines any more.
+    package var hasVerdict: Bool {
+        switch self {
+        case .auth, .destination(.test), .device(.probe), .doctor, .store(.verify), .sync(.now): true
+        default: false
+        }
+    }
 }

@@ -94,14 +94,15 @@ package struct EntryDesk: Sendable {
         return try await keep(entry, at: now, as: .corrected, confirm)
     }
 
-    /// Withdraws an entry.
+    /// Withdraws an entry; one that was withdrawn or corrected before is `present`: nothing changes.
     ///
     /// - Throws: `EntryChangeError` for a reading that nobody entered; `Problem` while the clock is untrusted.
     package func withdraw(_ id: ReadingID) async throws -> EntryResult {
         if let problem = await gateway.clockProblem() { throw problem }
+        let wasWithdrawn = try await gateway.store.reading(id)?.excluded == .withdrawn
         let reading = try await gateway.store.withdraw(id)
         gateway.destinations.wake()
-        return EntryResult(outcome: .withdrawn, reading: reading)
+        return EntryResult(outcome: wasWithdrawn ? .present : .withdrawn, reading: reading)
     }
 
     private func entry(_ text: EntryText, of person: StoreUser, at now: Instant) async throws -> ManualEntry {

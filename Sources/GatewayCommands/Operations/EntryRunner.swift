@@ -35,7 +35,13 @@ struct EntryRunner {
         }
         guard !json else { return try await output.data(result.document.text) }
         if let reading = result.reading { try await output.data(reading.line) }
-        if result.outcome == .present { try await output.note("this entry is stored already: nothing has changed") }
+        guard result.outcome == .present else { return }
+        if case .withdraw = operation {
+            // Somebody may mean the value that counts, which is the correction's.
+            try await output.note("this reading was withdrawn or corrected before: nothing has changed")
+        } else {
+            try await output.note("this entry is stored already: nothing has changed")
+        }
     }
 
     private func reading(_ text: String) async throws -> Reading {

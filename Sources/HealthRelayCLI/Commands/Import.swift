@@ -48,7 +48,7 @@ struct Import: AsyncParsableCommand {
             guard let zone = ZoneRules.named(name) else { throw Problem.unknownZone(name) }
             return zone
         }
-        let output = TerminalOutput(asJSON: global.json, answers: .terminal)
+        let output = TerminalOutput(asJSON: global.json, answers: .terminal, hasVerdict: true)
         let (run, global) = (ImportRun(files, options), global)
         if dryRun {
             let zone = settings["user.time_zone"] ?? TimeZone.current.identifier

@@ -180,7 +180,7 @@ private enum ReportOutput {
     static func writeToStandardOutput(_ octets: [UInt8]) throws(Problem) {
         do throws(POSIXError) { try Terminal.write(octets) } catch {
             // A reader that has gone has what it wanted.
-            if error.code != .EPIPE { throw failure("standard output", error.code.rawValue) }
+            if error.code != .EPIPE { throw Terminal.failed(String(cString: strerror(error.code.rawValue))) }
         }
     }
 

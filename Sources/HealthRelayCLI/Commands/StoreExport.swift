@@ -175,6 +175,7 @@ private final class ExportFile: OperationOutput {
 
     private static func failure(_ error: POSIXError, _ path: String) -> Problem {
         let reason = String(cString: strerror(error.code.rawValue))
+        guard path != "-" else { return Terminal.failed(reason) }
         return switch error.code {
         case .ENOSPC, .EDQUOT, .EIO, .EPIPE: Problem("export_io", .inputOutput, "cannot write \(path): \(reason)")
         case .EBUSY:

@@ -35,6 +35,12 @@ import Testing
         let next = try #require((corrected.object["reading"] as? [String: any Sendable])?["id"] as? String)
         let withdrawn = try await send("/" + next, .DELETE, nil)
         #expect(withdrawn.status == 200 && withdrawn.text.contains(#""excluded":"withdrawn""#))
+        #expect(withdrawn.text.hasPrefix(#"{"outcome":"withdrawn""#), "\(withdrawn.text)")
+        // A request whose answer was lost, and a reading that had been corrected: nothing changes.
+        for former in [next, id] {
+            let twice = try await send("/" + former, .DELETE, nil)
+            #expect(twice.status == 200 && twice.text.hasPrefix(#"{"outcome":"present""#), "\(twice.text)")
+        }
         #expect(try await send("/" + next, .PATCH, #"{"value":7}"#).code == "entry_withdrawn")
         try await house.stop()
     }
