@@ -2,18 +2,21 @@ import Logging
 import ReadingStore
 import ServiceLifecycle
 
-/// Says in the log when the disk of the store is nearly full, full, and has room again.
+/// Says in the log when the disk of the store is nearly full, full, and has room again, and when the store cannot be written.
 struct DiskWatch: Service {
     private static let interval: Duration = .seconds(60)
 
-    let directory: String
+    let store: ReadingStore
     let logger: Logger
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            var teller = DiskTeller()
+            var (teller, writing) = (DiskTeller(), WritingTeller())
             repeat {
-                if let space = DiskSpace(at: directory) { teller.tell(space, logger) }
+                if let space = DiskSpace(at: store.directory) { teller.tell(space, logger) }
+                // Otherwise nobody would learn that it can be written again before something is to be stored.
+                if store.writingFault != nil { try? await store.tryWriting() }
+                writing.tell(store.writingFault, logger)
             } while (try? await Task.sleep(for: Self.interval)) != nil
         }
     }
@@ -41,5 +44,18 @@ struct DiskTeller {
         case .roomy: logger.notice("the disk of the store has room again", metadata: metadata)
         }
         level = now
+    }
+}
+
+/// Tells once that the store cannot be written, and that it can be again.
+struct WritingTeller {
+    private var told: StoreError?
+
+    mutating func tell(_ fault: StoreError?, _ logger: Logger) {
+        guard fault != told else { return }
+        told = fault
+        guard let fault else { return logger.notice("the store can be written again") }
+        logger.error(
+            "the store cannot be written: readings may stay in their meters", metadata: ["error": "\(fault)"])
     }
 }

@@ -268,7 +268,7 @@ public struct GatewayRunner: Service, CustomStringConvertible {
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger),
             FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
             RetentionService(gateway: gateway, logger: logger),
-            DiskWatch(directory: gateway.store.directory, logger: logger),
+            DiskWatch(store: gateway.store, logger: logger),
             MemoryService(store: gateway.store),
         ]
         if settings.destinations.contains(where: { $0.kind == .fleet }) {

@@ -19,11 +19,13 @@ struct HealthRoutes {
         routes.get("/health", .open) { _, _, _ in
             let canRead = await Result { _ = try await gateway.store.newestContact() }.isSuccess
             let disk = Doctor.diskLevel(at: gateway.store.directory)
-            let isWell = canRead && disk != .full
+            let canWrite = gateway.store.writingFault == nil
+            let isWell = canRead && canWrite && disk != .full
             return Response.json(
                 .object([
                     "status": .string(isWell ? (isLocked() ? "locked" : "ok") : "failing"),
-                    "store": .string(canRead ? "ok" : "unreadable"), "disk": .string(disk.name),
+                    "store": .string(canRead ? canWrite ? "ok" : "unwritable" : "unreadable"),
+                    "disk": .string(disk.name),
                 ]), status: isWell ? .ok : .serviceUnavailable)
         }
         routes.get("/metrics", .metrics) { _, _, _ in

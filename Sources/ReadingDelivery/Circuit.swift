@@ -12,6 +12,8 @@ struct Circuit {
     /// A failure and when its target is due again.
     struct Failure {
         var count: Int
+        /// How many in a row were the store's, which are not the destination's and are waited out by themselves.
+        var ofStore = 0
         /// How many in a row needed a person.
         var pauses: Int
         var due: Duration
@@ -20,7 +22,14 @@ struct Circuit {
         /// The failure that follows an earlier one of the same subject.
         init(_ failure: DeliveryFailure, after earlier: Failure?, at now: Duration, _ backoff: Backoff) {
             self.failure = failure
-            count = (earlier?.count ?? 0) + 1
+            count = (earlier?.count ?? 0) + (failure.isOfStore ? 0 : 1)
+            ofStore = failure.isOfStore ? (earlier?.ofStore ?? 0) + 1 : 0
+            guard !failure.isOfStore else {
+                pauses = earlier?.pauses ?? 0
+                // What the destination has asked for is waited for all the same.
+                due = max(now + backoff.unlisted.delay(failures: ofStore), earlier?.due ?? now)
+                return
+            }
             pauses = failure.isRetryable ? 0 : (earlier?.pauses ?? 0) + 1
             let wait =
                 failure.isRetryable

@@ -41,6 +41,8 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
     /// Whether it says nothing of other targets, however many of them fail in the same way: a kind of readings lacks a permission
     /// or a place that others do not need.
     public var isOfTargetAlone = false
+    /// Whether this gateway's own store failed: it says nothing of the destination, which may work.
+    public var isOfStore = false
     /// How long the destination asks to wait.
     public var retryAfter: Duration?
 
@@ -70,6 +72,7 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
             // A damaged row is one person's: the others' readings go on.
             self.init(
                 error.isCorrupt ? .target : .destination, code: error.code, message: error.description)
+            isOfStore = !error.isCorrupt
         case is CancellationError:
             self.init(.cancelled, code: "cancelled", message: "delivery was stopped")
         default: self.init(.destination, code: "internal", message: "delivery failed: \(type(of: error))")

@@ -279,7 +279,7 @@ public actor OutboxWorker: Service {
     /// Shows what failed, and when it is tried again.
     func showNext() {
         let next = circuit.next
-        state.failures = next?.count ?? 0
+        state.failures = next.map { $0.count + $0.ofStore } ?? 0
         state.failure = next?.failure
         state.nextAttempt = next.map { clock.now().advanced(by: max(.zero, $0.due - clock.uptime())) }
     }

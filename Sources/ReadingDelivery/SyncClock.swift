@@ -66,6 +66,14 @@ public struct Backoff: Sendable {
         // Later than asked by up to a tenth of a step, never earlier.
         return retryAfter + step / 10 * min(max(jitter(), 0), 1)
     }
+
+    /// The same without its list, which is a receiver's: a disk that has room again must not be waited for through the night.
+    var unlisted: Backoff {
+        var backoff = self
+        backoff.schedule = []
+        return backoff
+    }
+
     /// The wait after this many failures in a row that need a person: the longest wait, doubled each time.
     func pause(failures: Int) -> Duration {
         min(max(longest, longestPause), longest * (1 << min(max(failures - 1, 0), 30)))

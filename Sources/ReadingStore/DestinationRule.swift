@@ -89,7 +89,7 @@ extension ReadingStore {
             }
             try db.execute(
                 sql: """
-                    UPDATE outbox SET state = \(outbox: .waiting), revision = revision + 1, attempts = 0, words = NULL
+                    UPDATE outbox SET state = \(outbox: .waiting), revision = \(OutboxRevision.next), attempts = 0, words = NULL
                     WHERE destination = ? AND state = \(outbox: .delivered) AND timestamp BETWEEN ? AND ?\(chosen ?? "")
                     """, arguments: [known.key.rawValue, seconds.first, seconds.last])
             return db.changesCount

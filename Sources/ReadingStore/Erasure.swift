@@ -167,11 +167,11 @@ extension ReadingStore {
         for table in ["contact", "user"] as [StaticString] { try keepKeys(db, of: table) }
     }
 
-    /// Remembers the highest number that a row of a table has had.
-    static func keepKeys(_ db: Database, of table: StaticString) throws {
+    /// Remembers the highest number that a row of a table has had, or a number that it is to go on behind.
+    static func keepKeys(_ db: Database, of table: StaticString, atLeast number: Int64 = 0) throws {
         try db.execute(
             sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('key.\(table)', ?)",
-            arguments: [String(try nextKey(db, of: table) - 1)])
+            arguments: [String(max(number, try nextKey(db, of: table) - 1))])
     }
 
     /// For how many rows no index is made.

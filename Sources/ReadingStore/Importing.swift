@@ -127,6 +127,7 @@ struct StoreImport {
             try db.execute(sql: "UPDATE device SET is_paired = 0, is_proven = 0")
             // What people have said is what they had said when the export was made.
             try ReadingStore.set(db, ReadingStore.importedSetting, lines: ["\(store.now().microseconds)"])
+            try OutboxRevision.skip(db, at: store.now())
             // The store that was exported goes on, too: a position in its changes says nothing of these.
             try Changes(db: db).renewFeed()
         }

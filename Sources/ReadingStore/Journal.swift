@@ -380,7 +380,7 @@ struct Journal {
         let requeue = try PreparedStatement(
             db,
             """
-            UPDATE outbox SET state = ?, revision = revision + 1, attempts = 0, words = NULL WHERE reading = ?
+            UPDATE outbox SET state = ?, revision = \(OutboxRevision.next), attempts = 0, words = NULL WHERE reading = ?
             """)
         requeue.bind(1, state.rawValue)
         requeue.bind(2, key)
@@ -411,7 +411,7 @@ struct Journal {
             try Retracting(db: db, sealing: sealing).retract(key, id: reading.id)
             try change(key) { $0.columns.recordExclusion = exclusion?.code }
             let withdraw = try PreparedStatement(
-                db, "UPDATE outbox SET state = ?, revision = revision + 1 WHERE reading = ?")
+                db, "UPDATE outbox SET state = ?, revision = \(OutboxRevision.next) WHERE reading = ?")
             withdraw.bind(1, OutboxState.withdrawn.rawValue)
             withdraw.bind(2, key)
             try withdraw.run()

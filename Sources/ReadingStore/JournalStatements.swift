@@ -52,7 +52,7 @@ struct JournalStatements {
         sendAgain = try PreparedStatement(
             db,
             """
-            UPDATE outbox SET state = \(outbox: .waiting), revision = revision + 1, attempts = 0, words = NULL
+            UPDATE outbox SET state = \(outbox: .waiting), revision = \(OutboxRevision.next), attempts = 0, words = NULL
             WHERE reading = ? AND state IN (\(outbox: .waiting), \(outbox: .delivered), \(outbox: .handedOver))
                 AND destination IN (SELECT key FROM destination WHERE has_unique_seconds & \(trait: .takesContexts) <> 0)
             """)

@@ -412,7 +412,10 @@ private struct Mover {
                 key, of: reading.kind, device: (device, reading.device), in: series, from: wanted, at: destination)
             // What is on its way as the former person's acknowledges nothing of this.
             try db.execute(
-                sql: "UPDATE outbox SET revision = max(revision, ?), state = ? WHERE reading = ? AND destination = ?",
+                sql: """
+                    UPDATE outbox SET revision = max(revision, ?, \(OutboxRevision.imported) + 1), state = ?
+                    WHERE reading = ? AND destination = ?
+                    """,
                 arguments: [
                     (place?.revision ?? 0) + 1,
                     isAwaiting ? OutboxState.withdrawn.rawValue : OutboxState.waiting.rawValue,

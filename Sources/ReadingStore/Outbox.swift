@@ -175,7 +175,7 @@ extension ReadingStore {
             for candidate in try sealing.candidates(for: id) {
                 try db.execute(
                     sql: """
-                        UPDATE outbox SET state = \(outbox: .waiting), revision = revision + 1, attempts = 0, words = NULL
+                        UPDATE outbox SET state = \(outbox: .waiting), revision = \(OutboxRevision.next), attempts = 0, words = NULL
                         WHERE reading = (SELECT key FROM reading WHERE id = ?) AND destination = ?
                             AND state <> \(outbox: .withdrawn)
                         """, arguments: [candidate.data, destination.rawValue])

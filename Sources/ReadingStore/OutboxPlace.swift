@@ -33,7 +33,8 @@ struct OutboxPlace {
     func hand(to reading: Int64, _ db: Database, _ sealing: Sealing) throws {
         try OutboxTag.renew(db, reading: reading, at: destination, sealing) { $0.timestamp = timestamp }
         try db.execute(
-            sql: "UPDATE outbox SET revision = max(revision, ?) + 1 WHERE reading = ? AND destination = ?",
+            sql:
+                "UPDATE outbox SET revision = max(? + 1, \(OutboxRevision.next)) WHERE reading = ? AND destination = ?",
             arguments: [revision, reading, destination])
         guard deliveredAt != nil || offeredAt != nil else { return }
         // Until the successor is delivered, its second has the former's value: that stays there if the successor is withdrawn

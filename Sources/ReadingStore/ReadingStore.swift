@@ -41,6 +41,7 @@ public final class ReadingStore: Sendable {
     private let contentCommits = Atomic(0)
     private let commits = Atomic(0)
     private let decisions = Atomic(0)
+    let writing = WritingFault()
     /// What the transactions change, and what was counted of the rest.
     let touchedRows = TouchedRows()
     let countedReadings = Mutex(CountedBlocks<ReadingTally, ReadingTally.Rules>())
@@ -329,7 +330,7 @@ public final class ReadingStore: Sendable {
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             pool.asyncWriteWithoutTransaction { [self] db in
-                let result = Result<T, any Error> {
+                let result: Result<T, any Error> = writing.watching(db) {
                     var (value, change) = (T?.none, HoldChange?.none)
                     do {
                         try db.inTransaction(.immediate) {
@@ -462,4 +463,7 @@ struct CommitPoint: Sendable {
     static let subscriber = CommitPoint(
         before: "subscriber.before-commit", after: "subscriber.after-commit", keepsJournal: true, keepsReadings: true)
     static let move = CommitPoint(before: "move.before-commit", after: "move.after-commit")
+    static let trial = CommitPoint(
+        before: "trial.before-commit", after: "trial.after-commit", keepsJournal: true, keepsWaiting: true,
+        keepsReadings: true)
 }

@@ -36,4 +36,28 @@ struct CircuitOrderTests {
         }
         #expect(circuit.server == nil)
     }
+
+    @Test("a store that fails is not waited for by a receiver's list, and is no failure of the receiver")
+    func ofStore() {
+        var backoff = Backoff(schedule: [.seconds(5), .seconds(300), .seconds(86_400)])
+        backoff.jitter = { 1 }
+        var circuit = Circuit()
+        for _ in 0..<20 {
+            let goesOn = circuit.failed(nil, DeliveryFailure(StoreError.diskFull), at: .zero, backoff)
+            #expect(!goesOn)
+        }
+        let due = circuit.next?.due ?? .zero
+        #expect(due > .seconds(800) && due <= .seconds(900), "\(due)")
+        let failure = DeliveryFailure(.destination, code: "server_error", message: "it failed")
+        for wait in [6, 331] {
+            let goesOn = circuit.failed(nil, failure, at: .zero, backoff)
+            let due = circuit.next?.due ?? .zero
+            #expect(!goesOn && due > .zero && due < .seconds(wait), "\(due)")
+        }
+        for (now, due) in [(0, 330), (400, 404)] as [(Int64, Int64)] {
+            let goesOn = circuit.failed(nil, DeliveryFailure(StoreError.diskFull), at: .seconds(now), backoff)
+            // What the receiver is still waited for stays.
+            #expect(!goesOn && circuit.next?.due == .seconds(due), "\(String(describing: circuit.next?.due))")
+        }
+    }
 }

@@ -57,6 +57,55 @@ struct ExportTests {
             path, passphrase: Self.passphrase, into: harness.directory, decoder: TestDecoder())
     }
 
+    @Test("a store made of an export tells receivers nothing under a number that the exported one may have given since")
+    func numbers() async throws {
+        let source = try await Harness()
+        let place = try await source.store.setDestination(
+            "study", kind: "webhook", kinds: [.glucose], hasUniqueSeconds: false, needsSource: false, canRetract: true)
+        try await source.contact([
+            Build.glucose(1, "2026-11-21T08:10:00", 95), Build.glucose(2, "2026-11-21T08:11:00", 96),
+        ])
+        let items = try await DestinationTests.batch(source.store, at: place)
+        try await source.store.acknowledge(items.prefix(1).map(\.id), at: Build.instant("2026-11-21T11:00:00Z"))
+        let path = source.directory + "/backup"
+        try await export(source.store, to: path)
+        /// What a receiver knows news by: the revisions of what is sent, and the numbers of what is to be taken back.
+        func news(of store: ReadingStore) async throws -> (sent: [Int64], taken: [Int64]) {
+            _ = try await store.redeliver(to: "study")
+            let sent = try await DestinationTests.batch(store, at: place).map(\.id.revision).sorted()
+            let user = try await store.currentUser().key
+            try await store.eraseUser(user, retracts: true)
+            return (sent, try await store.retractions(at: place, limit: 10).map(\.key.rawValue))
+        }
+        let before = try await news(of: source.store)
+        let directory = Harness.newDirectory()
+        try await ReadingStore.importing(
+            path, passphrase: Self.passphrase, into: directory, decoder: TestDecoder())
+        let target = try await Harness(directory)
+        let after = try await news(of: target.store)
+        // What waited in the export may have come since, and is known by its number.
+        #expect(before.sent == [0, 1] && after.sent.count == 2 && after.sent.first == 0)
+        #expect((after.sent.last ?? 0) > 1_000_000)
+        #expect(!before.taken.isEmpty && before.taken.count == after.taken.count)
+        #expect(Set(before.taken).isDisjoint(with: after.taken))
+    }
+
+    @Test(
+        "what is queued anew in a store made of an export begins behind the numbers that the exported one may have given"
+    )
+    func queuedAnew() async throws {
+        let harness = try await Harness()
+        let place = try await harness.store.setDestination(
+            "study", kind: "webhook", kinds: [.glucose], hasUniqueSeconds: false, needsSource: false, canRetract: true)
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:10:00", 95)])
+        let first = try await harness.store.write(.setting) { db in
+            try OutboxRevision.skip(db, at: Instant(seconds: 6000))
+            try OutboxRevision.leaveBehind(db, "destination = ?", place.rawValue)
+            return try Int64.fetchOne(db, sql: "SELECT \(OutboxRevision.first)")
+        }
+        #expect(first == 101)
+    }
+
     @Test("a new store that finds a key in the file of the settings says that another one may use it; its own it knows")
     func sharedKey() async throws {
         let source = StoreKeySource(path: Harness.newDirectory() + ".key")

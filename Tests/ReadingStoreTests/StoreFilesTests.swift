@@ -183,6 +183,33 @@ struct StoreFilesTests {
         #expect(try await store.verify().isEmpty)
     }
 
+    @Test("a store that could not be written says so until something was written")
+    func writingFault() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let contact = try await store.beginContact(
+            with: Build.device(), at: Instant(seconds: 1_795_000_000), clock: nil, batteryPercent: nil)
+        #expect(store.writingFault == nil)
+        try await setPageLimit("(SELECT 1)", of: store, current: true)
+        let frames = (0..<2000).map { Build.glucose($0, "2026-11-21T08:00:00", at: "2026-11-21T10:00:00Z") }
+        await #expect(throws: StoreError.diskFull) { try await store.append(frames, of: contact) }
+        #expect(store.writingFault == .diskFull)
+        // What writes nothing proves nothing, and what fails for another reason is no fault of the files.
+        try await store.write(.setting) { db in try db.execute(sql: "UPDATE setting SET value = value") }
+        await #expect(throws: StoreError.unknownPosition) {
+            try await store.write(.setting) { _ -> Void in throw StoreError.unknownPosition }
+        }
+        #expect(store.writingFault == .diskFull)
+        try await setPageLimit("1000000", of: store, current: false)
+        #expect(store.writingFault == .diskFull)
+        try await store.tryWriting()
+        #expect(store.writingFault == nil)
+        await #expect(throws: StoreError.notPermitted(path: "store.key")) {
+            try await store.write(.setting) { _ -> Void in throw StoreError.notPermitted(path: "store.key") }
+        }
+        #expect(store.writingFault == nil)
+    }
+
     private func setPageLimit(_ limit: String, of store: ReadingStore, current: Bool) async throws {
         try await store.write(.setting) { db in
             let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0

@@ -38,6 +38,12 @@ extension Doctor {
                 if space?.level == .full {
                     return .bad("store", .inputOutput, contents, mend: "free space on this disk")
                 }
+                if let fault = store.writingFault {
+                    let problem = Problem(telling: fault)
+                    return .bad(
+                        "store", problem.status, "it can be read, and not written: \(problem.message)",
+                        mend: problem.hint)
+                }
                 guard access(store.directory, W_OK) == 0 else {
                     return .bad("store", .notPermitted, "\(store.directory) cannot be written", mend: nil)
                 }

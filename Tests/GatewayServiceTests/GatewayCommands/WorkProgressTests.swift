@@ -80,4 +80,16 @@ struct WorkProgressTests {
         #expect(zip(lines, ["warning", "error", "warning", "notice"]).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
         #expect(lines.first?.contains("90") == true)
     }
+
+    @Test("the log says once that the store cannot be written, and that it can be again")
+    func writing() {
+        let log = LogLines()
+        var teller = WritingTeller()
+        let fault = StoreError.inputOutput(detail: "disk I/O error")
+        for fault in [nil, fault, fault, nil, nil] as [StoreError?] { teller.tell(fault, log.logger()) }
+        let lines = log.lines()
+        #expect(lines.count == 2, "\(lines)")
+        #expect(zip(lines, ["error", "notice"]).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
+        #expect(lines.first?.contains("disk I/O error") == true, "\(lines)")
+    }
 }

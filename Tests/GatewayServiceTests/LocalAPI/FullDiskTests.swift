@@ -50,6 +50,36 @@ struct FullDiskTests {
         try await bench.stop()
         await disk.unmount()
     }
+
+    @Test("health says that the store cannot be written, until it was")
+    func unwritable() async throws {
+        let disk = try await SmallDisk(megabytes: 8)
+        let bench = try await APIBench(
+            tls: false, captures: [], settings: ["user.client_user_id": "anna"], in: disk.path)
+        let token = try await bench.token()
+        #expect(try await bench.send("/health").object["store"] as? String == "ok")
+        try disk.fill()
+        // The log has room for some until it is written from its beginning.
+        var code: String?
+        for minute in 0..<40 where code == nil {
+            let answer = try await add(minute, token, bench)
+            if answer.status != 201 { code = answer.code }
+        }
+        #expect(code == "disk_full")
+        let health = try await bench.send("/health")
+        #expect(health.status == 503 && health.object["store"] as? String == "unwritable")
+        try FileManager.default.removeItem(at: disk.path.appendingPathComponent("filler"))
+        #expect(try await add(40, token, bench).status == 201)
+        #expect(try await bench.send("/health").object["store"] as? String == "ok")
+        try await bench.stop()
+        await disk.unmount()
+    }
+
+    private func add(_ minute: Int, _ token: String, _ bench: APIBench) async throws -> APIBench.Answer {
+        let time = "2026-11-20T06:\(10 + minute):00Z"
+        let body = #"{"kind":"glucose","value":5.5,"unit":"mmol/L","time":"\#(time)"}"#
+        return try await bench.send("/api/v1/readings", .POST, token: token, body: body)
+    }
 }
 
 /// A tmpfs of its own size.
