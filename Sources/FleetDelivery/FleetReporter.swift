@@ -61,6 +61,27 @@ package struct FleetReporter: Sendable {
 }
 
 extension FleetReporter {
+    /// What is wrong with the id of a person whose readings the centre is to get, before one of them is refused; `nil` if nothing
+    /// is known to be.
+    package func peopleFinding() async -> Finding? {
+        guard let users = try? await store.users(), let rule = try? await store.rule(of: name) else { return nil }
+        let current = try? await store.currentUser().key
+        for user in users where rule.selection.people?.contains(user.clientUserID) ?? true {
+            let person = user.clientUserID
+            guard let words = FleetPacking.refusal(of: person) else { continue }
+            // Somebody whose readings were moved to another person stays in the store.
+            let page = try? await store.query(ReadingQuery(limit: 1, user: user.key))
+            guard user.key == current || page?.readings.isEmpty == false else { continue }
+            let failure = DeliveryFailure(.target, code: "person_id_too_long", message: words, needsPerson: true)
+            return Finding(
+                "delivery", isGood: false,
+                found: "\(PrintableText.escaped(String(person.prefix(16))))…: \(words), and their readings are refused",
+                mend: "give the person a shorter id in the settings, and move their readings to it: `healthrelay move`",
+                cause: failure)
+        }
+        return nil
+    }
+
     /// What a receipt says of the readings that are in the outbox: those that still say what they said in the batch.
     package func acknowledgements(of receipt: FleetReceipt) async throws -> [Acknowledgement] {
         let key = try await key()
@@ -146,8 +167,19 @@ package enum FleetPacking {
         return parts
     }
 
+    /// Why a centre takes no reading of a person; `nil`: it takes them.
+    package static func refusal(of person: String) -> String? {
+        let bytes = person.utf8.count
+        guard bytes > FleetReading.mostPersonBytes else { return nil }
+        return "the person's `client_user_id` has \(bytes) bytes; a fleet takes at most \(FleetReading.mostPersonBytes)"
+    }
+
     /// The readings of a part that a batch can have, and the refusals of the others.
     package static func fitting(_ part: DeliveryPart) -> (items: [OutboxItem], refused: [Outcome]) {
+        // A centre could store no batch that names this person: they would wait for good.
+        if let refusal = refusal(of: part.person.clientUserID) {
+            return ([], part.items.map { Outcome($0.id, .refused(refusal)) })
+        }
         var (items, outcomes): ([OutboxItem], [Outcome]) = ([], [])
         for item in part.items {
             let size = document(item, FleetSchema.largestNumber, part.person).size

@@ -104,6 +104,9 @@ public struct FleetBatch: Sendable, Hashable {
 
 /// A reading of a batch: the reading's document as the command line shows it, without `deliveries` and with `revision`.
 public struct FleetReading: Sendable, Hashable {
+    /// How many bytes of UTF-8 the id of a person has at most.
+    public static let mostPersonBytes = 256
+
     /// The reading's id, which stays the same when the reading is revised.
     public let id: ReadingID
     /// Grows with each revision and each retraction of the reading. A batch's own number is used: a later batch has read the
@@ -142,7 +145,9 @@ public struct FleetReading: Sendable, Hashable {
         guard let node = part.node, node.members != nil else { throw part.unexpected("a reading") }
         id = try part["id"].readingID()
         revision = try part["revision"].whole(FleetSchema.numbers)
-        person = try part["person"].optional { part throws(FleetDocumentError) in try part.text() }
+        person = try part["person"].optional { part throws(FleetDocumentError) in
+            try part.text(1...Self.mostPersonBytes)
+        }
         kind = try part["kind"].text(1...64)
         time = try part["time"].optional { part throws(FleetDocumentError) in try part.instant() }
         body = .written(Array(octets[node.range]))

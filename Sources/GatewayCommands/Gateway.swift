@@ -125,7 +125,11 @@ public final class Gateway: Sendable {
                     live, store, destinations, RadioSource(settings, logger, radio), fleet, machine: machine,
                     isService: isService, logger)
                 try await gateway.heedDeliveryRules()
-                gateway.warnOfEntriesWithoutEffect()
+                gateway.warnOfSettings()
+                // A machine without a screen, whose backup a script has put back, tells it here, too.
+                if isService, let unconfirmed = try? await UnconfirmedConsents(of: store) {
+                    logger.warning("\(unconfirmed.words)")
+                }
                 ManagedFiles.removeStrays([settings])
                 // Made at the first start, whether or not anything asks for it.
                 _ = try await store.gatewayID()
@@ -136,7 +140,8 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Makes the store of a state directory of what another one exported.
+    /// Makes the store of a state directory of what another one exported. Its people are asked again what may be delivered, and
+    /// nothing is until they have said it.
     ///
     /// - Throws: `Problem`, `ExportError`, `StoreError`.
     public static func importing(
@@ -145,7 +150,7 @@ public final class Gateway: Sendable {
     ) async throws -> StoreStatistics {
         try await ReadingStore.importing(
             path, passphrase: passphrase, into: state.path, decoder: decoder, encryption: settings.storeEncryption,
-            logger: logger, progress: progress)
+            asksConsent: true, logger: logger, progress: progress)
     }
 
     /// The same of a file that is open: whoever opened it may read more files than whoever owns the state directory.
@@ -157,7 +162,7 @@ public final class Gateway: Sendable {
     ) async throws -> StoreStatistics {
         try await ReadingStore.importing(
             from: descriptor, passphrase: passphrase, into: state.path, decoder: decoder,
-            encryption: settings.storeEncryption, logger: logger, progress: progress)
+            encryption: settings.storeEncryption, asksConsent: true, logger: logger, progress: progress)
     }
 
     private init(
@@ -275,7 +280,7 @@ public final class Gateway: Sendable {
             try? await heedDeliveryRules()
             throw error
         }
-        warnOfEntriesWithoutEffect()
+        warnOfSettings()
         destinations.wake()
         settingsListener.withLock(\.self)?(fresh)
         return keysThatNeedRestart(fresh)
@@ -314,13 +319,13 @@ public final class Gateway: Sendable {
         try await destinations.heed()
     }
 
-    /// The settings in force that do nothing, a line for each.
-    var entriesWithoutEffect: [String] { settings.entriesWithoutEffect(catalogue) }
+    /// The settings in force that do nothing, or let a fleet refuse readings, a line for each.
+    var settingsInDoubt: [String] { settings.entriesWithoutEffect(catalogue) + settings.peopleRefusedByFleets }
 
     /// A command says so only where the settings are shown or changed.
-    private func warnOfEntriesWithoutEffect() {
+    private func warnOfSettings() {
         guard isService else { return }
-        for line in entriesWithoutEffect { logger.warning("\(line)") }
+        for line in settingsInDoubt { logger.warning("\(line)") }
     }
 
     /// Does what a command asks.

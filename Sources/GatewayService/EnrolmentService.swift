@@ -6,7 +6,7 @@ import ServiceLifecycle
 
 /// Renews the certificates of the fleets that the gateway has enrolled in.
 struct EnrolmentService: Service {
-    /// How often it looks whether one is due. A machine that sleeps, or a clock that is put right, needs no other care.
+    /// How often it looks whether one is due, at least. A machine that sleeps, or a clock that is put right, needs no other care.
     private static let look: Duration = .seconds(300)
 
     let gateway: Gateway
@@ -17,7 +17,8 @@ struct EnrolmentService: Service {
             while !Task.isCancelled {
                 // A certificate must not be judged by a clock that nobody has set.
                 if await gateway.clockProblem() == nil { await renew() }
-                guard (try? await Task.sleep(for: Self.look)) != nil else { return }
+                let wait = await gateway.waitForRenewal(atMost: Self.look)
+                guard (try? await Task.sleep(for: wait)) != nil else { return }
             }
         }
     }

@@ -63,6 +63,7 @@ struct OwnerRoutes {
         let settings = gateway.settings
         let user = try await store.currentUser()
         let (consents, imported) = (try await store.consents(of: user.key), try await store.importedAt())
+        let unconfirmed = try await store.unconfirmedConsents(of: user.key)
         let newestBackup = settings.backup == nil ? nil : try? await gateway.newestBackup()
         return .object([
             "person": .optional(user.clientUserID.nonEmpty),
@@ -81,7 +82,9 @@ struct OwnerRoutes {
             "kinds": .array(
                 consents.map { consent -> JSONValue in
                     // What was withdrawn after the backup was made is granted in it: the person is asked anew.
-                    let isFromBackup = imported.flatMap { imported in consent.at.map { $0 <= imported } } ?? false
+                    let isFromBackup =
+                        unconfirmed.contains(consent.kind)
+                        || imported.flatMap { imported in consent.at.map { $0 <= imported } } ?? false
                     return .object([
                         "kind": .string(consent.kind.rawValue), "granted": .bool(consent.isGranted),
                         "decided": .bool(consent.at != nil && !isFromBackup), "from_backup": .bool(isFromBackup),

@@ -31,11 +31,12 @@ extension FleetDestination {
                 findings += Finding.of(error)
             }
         }
-        guard let connection = answering else { return findings }
+        let people = await reporter.peopleFinding()
+        guard let connection = answering else { return findings + [people].compactMap(\.self) }
         findings.append(await permission(connection, gateway))
         if place.waitsForReceipt { findings.append(await receipts()) }
         await connection.close()
-        return findings
+        return findings + [people].compactMap(\.self)
     }
 
     private func permission(_ connection: MQTTConnection, _ gateway: GatewayID) async -> Finding {

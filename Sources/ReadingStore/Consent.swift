@@ -12,6 +12,8 @@ public struct Consent: Sendable, Hashable {
     public var at: Instant?
     /// The name of the destination that it is about; `nil`: everything, which includes what this gateway itself shows.
     public var destination: String?
+    /// Whether it would be granted if the person had confirmed it since the store was made of an export.
+    public var isUnconfirmed = false
 }
 
 /// Consent for each kind of data: what is not consented to is stored, and neither delivered nor shown.
@@ -92,9 +94,47 @@ extension ReadingStore {
             let name = try destination.flatMap { key in try Self.destinations(db).first { $0.key == key }?.name }
             return ReadingKind.allCases.map { kind in
                 let word = words.word(user: user.rawValue, kind: kind.code, at: destination)
+                let isGranted = word?.isGranted ?? words.standard
+                let waits =
+                    isGranted
+                    && destination.map { words.isUnconfirmed(user: user.rawValue, kind: kind.code, at: $0) } ?? false
                 return Consent(
-                    kind: kind, isGranted: word?.isGranted ?? words.standard, at: word?.at, destination: name)
+                    kind: kind, isGranted: isGranted && !waits, at: word?.at, destination: name, isUnconfirmed: waits)
             }
+        }
+    }
+
+    /// The kinds of a person's readings that destinations don't get until the person has said again whether they may: the store was
+    /// made of an export whose deliveries were to wait for that.
+    ///
+    /// ``setConsents(_:granted:of:at:)`` ends it, whatever is said.
+    public func unconfirmedConsents(of user: UserKey) async throws -> Set<ReadingKind> {
+        try await read { db in
+            let words = try ConsentWords(db)
+            let places = try Self.destinations(db).filter { $0.state != .removed }.map(\.key)
+            return Set(
+                ReadingKind.allCases.filter { kind in
+                    places.contains { place in
+                        let word = words.word(user: user.rawValue, kind: kind.code, at: place)
+                        return (word?.isGranted ?? words.standard)
+                            && words.isUnconfirmed(user: user.rawValue, kind: kind.code, at: place)
+                    }
+                })
+        }
+    }
+
+    /// The people of whom ``unconfirmedConsents(of:)`` has kinds, at each destination where there are any.
+    package func unconfirmedPeople() async throws -> [DestinationKey: Set<UserKey>] {
+        // There may be thousands, and whoever scrapes metrics asks every few seconds.
+        let holds = HoldLookup(self)
+        return try await read { db in
+            let rules = try holds.rules(db)
+            var people: [DestinationKey: Set<UserKey>] = [:]
+            for place in rules.destinations where place.state != .removed {
+                let waiting = rules.devices[place.key]?.peopleToConfirm ?? []
+                if !waiting.isEmpty { people[place.key] = Set(waiting.map { UserKey(rawValue: $0) }) }
+            }
+            return people
         }
     }
 
@@ -142,6 +182,20 @@ extension ReadingStore {
         }
     }
 
+    /// Notes that the store was made of an export.
+    ///
+    /// - Parameter asksConsent: whether destinations get nothing of the people in it until these have said again what they may get.
+    static func noteImport(_ db: Database, at now: Instant, asksConsent: Bool) throws {
+        // What is to be confirmed in the store that was exported is so here, too.
+        var numbers = try lines(db, importedSetting).dropFirst().compactMap { Int64($0) }
+        if asksConsent {
+            numbers = try [("key", "consent"), ("at", "consent"), ("key", "user")].map { column, table in
+                try Int64.fetchOne(db, sql: "SELECT max(\(column)) FROM \(table)") ?? 0
+            }
+        }
+        try set(db, importedSetting, lines: ([now.microseconds] + numbers).map { "\($0)" })
+    }
+
     fileprivate static func consentStandard(_ db: Database) throws -> Bool {
         try lines(db, "consent.default").first != "denied"
     }
@@ -180,13 +234,36 @@ struct ConsentWords: Sendable {
         var isEarly: Bool
     }
 
+    /// An export that the store was made of, if its people are to say again what destinations may get.
+    private struct Restored: Sendable {
+        /// The number of the last word in it.
+        private let word: Int64
+        /// When the store was made of it, or the latest time of a word in it, which may have been said under a wrong clock.
+        private let at: Instant
+        /// Its people.
+        let people: Set<Int64>
+
+        init?(_ db: Database) throws {
+            let numbers = try ReadingStore.lines(db, ReadingStore.importedSetting).compactMap { Int64($0) }
+            guard numbers.count == 4 else { return nil }
+            (word, at) = (numbers[1], Instant(microseconds: max(numbers[0], numbers[2])))
+            // Whoever came later has withdrawn nothing in the store that was exported.
+            people = try Set(Int64.fetchAll(db, sql: "SELECT key FROM user WHERE key <= ?", arguments: [numbers[3]]))
+        }
+
+        /// Whether a word was said since: by its number, or by its time if the number was another word's that was erased.
+        func isBefore(_ said: Word) -> Bool { said.number > word || said.at > at }
+    }
+
     /// What stands where nobody has said anything.
     let standard: Bool
+    private let restored: Restored?
     private var general: [ConsentKey: Word] = [:]
     private var own: [DestinationKey: [ConsentKey: Word]] = [:]
 
     init(_ db: Database) throws {
         standard = try ReadingStore.consentStandard(db)
+        restored = try Restored(db)
         for (destination, words) in try Self.lastWords(db) {
             if let destination { own[destination] = words } else { general = words }
         }
@@ -254,11 +331,47 @@ struct ConsentWords: Sendable {
         return own ?? general
     }
 
+    /// Whether a person has not yet said again what they had said, or not said, when the export was made that the store was made of.
+    func isUnconfirmed(user: Int64, kind: Int64, at destination: DestinationKey) -> Bool {
+        guard let restored, restored.people.contains(user) else { return false }
+        let key = ConsentKey(user: user, kind: kind)
+        return ![general[key], own[destination]?[key]].contains { $0.map(restored.isBefore) ?? false }
+    }
+
     /// What waits at a destination because nobody has consented to its delivery.
     func holds(at destination: DestinationKey?) -> ConsentHolds {
         let keys = Set(general.keys).union(destination.flatMap { own[$0] }.map { Set($0.keys) } ?? [])
-        let words = keys.compactMap { key in word(key, at: destination).map { (key, $0.isGranted) } }
-        return ConsentHolds(standard: standard, words: Dictionary(uniqueKeysWithValues: words))
+        var words: [ConsentKey: Bool] = [:]
+        for key in keys { words[key] = word(key, at: destination)?.isGranted }
+        var (unconfirmed, asked): (Set<Int64>, Set<Int64>) = ([], [])
+        if let destination {
+            for (user, kinds) in self.unconfirmed(at: destination) {
+                if kinds.contains(where: { words[ConsentKey(user: user, kind: $0)] ?? standard }) { asked.insert(user) }
+                if kinds.count == Self.kinds.count {
+                    unconfirmed.insert(user)
+                } else {
+                    for kind in kinds { words[ConsentKey(user: user, kind: kind)] = false }
+                }
+            }
+        }
+        return ConsentHolds(standard: standard, words: words, unconfirmed: unconfirmed, asked: asked)
+    }
+
+    private static let kinds = Set(ReadingKind.allCases.map(\.code))
+
+    /// The kinds for which ``isUnconfirmed(user:kind:at:)`` holds, of each person for whom there are any.
+    private func unconfirmed(at destination: DestinationKey) -> [Int64: Set<Int64>] {
+        guard let restored else { return [:] }
+        var said: [Int64: Set<Int64>] = [:]
+        for words in [general, own[destination] ?? [:]] {
+            for (key, word) in words where restored.isBefore(word) { said[key.user, default: []].insert(key.kind) }
+        }
+        var found: [Int64: Set<Int64>] = [:]
+        for user in restored.people {
+            let open = said[user].map { Self.kinds.subtracting($0) } ?? Self.kinds
+            if !open.isEmpty { found[user] = open }
+        }
+        return found
     }
 }
 
@@ -266,20 +379,35 @@ struct ConsentWords: Sendable {
 struct ConsentHolds: Sendable, Hashable {
     fileprivate let standard: Bool
     fileprivate let words: [ConsentKey: Bool]
+    /// People all of whose readings wait until they have said something again.
+    fileprivate let unconfirmed: Set<Int64>
+    /// People who have granted kinds that wait until they have said so again.
+    let asked: Set<Int64>
+
+    /// The same for one kind of one person's readings; of others it says nothing.
+    func only(user: Int64, kind: Int64) -> ConsentHolds {
+        let key = ConsentKey(user: user, kind: kind)
+        return ConsentHolds(
+            standard: standard, words: words[key].map { [key: $0] } ?? [:],
+            unconfirmed: unconfirmed.intersection([user]), asked: asked.intersection([user]))
+    }
 
     /// Whether a person's readings of a kind may be delivered and shown.
     func isGranted(user: Int64, kind: Int64) -> Bool {
-        words[ConsentKey(user: user, kind: kind)] ?? standard
+        !unconfirmed.contains(user) && words[ConsentKey(user: user, kind: kind)] ?? standard
     }
 
     /// Whether nobody's reading of any kind waits for consent.
-    var isGrantedForAll: Bool { standard && words.values.allSatisfy(\.self) }
+    var isGrantedForAll: Bool { standard && unconfirmed.isEmpty && words.values.allSatisfy(\.self) }
 
     /// The condition on `outbox AS o` that a reading waits for consent; nil where none does.
     var condition: String? {
         let differing = words.filter { $0.value != standard }.keys.sorted { ($0.user, $0.kind) < ($1.user, $1.kind) }
         let list = differing.map { "(\($0.user),\($0.kind))" }.joined(separator: ",")
-        guard !differing.isEmpty else { return standard ? nil : "TRUE" }
-        return "(o.user, o.resource) \(standard ? "IN" : "NOT IN") (VALUES \(list))"
+        guard standard || !differing.isEmpty else { return "TRUE" }
+        let bySaying = differing.isEmpty ? nil : "(o.user, o.resource) \(standard ? "IN" : "NOT IN") (VALUES \(list))"
+        guard !unconfirmed.isEmpty else { return bySaying }
+        let people = "o.user IN (\(unconfirmed.sorted().map { "\($0)" }.joined(separator: ",")))"
+        return bySaying.map { "(\(people) OR \($0))" } ?? people
     }
 }

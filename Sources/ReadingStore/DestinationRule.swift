@@ -64,6 +64,11 @@ extension ReadingStore {
         try await write(.setting) { db in try Self.set(db, Self.ruleSetting + name, lines: rule.lines) }
     }
 
+    /// How readings go to a destination, as the store was told last.
+    package func rule(of name: String) async throws -> DestinationRule {
+        try await read { db in try Self.rule(db, of: name) }
+    }
+
     static func rule(_ db: Database, of name: String) throws -> DestinationRule {
         DestinationRule(lines: try lines(db, ruleSetting + name))
     }

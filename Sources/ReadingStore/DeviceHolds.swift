@@ -28,7 +28,7 @@ struct DeviceHolds: Sendable, Hashable {
     private var ignored: Set<Int64>
     /// Readings of a device (its row) before this second are older than the backfill.
     private var cutoffs: [Int64: Int64]
-    private let consents: ConsentHolds
+    private var consents: ConsentHolds
     private var selection: SelectionHolds
     /// nil: a reading may be however old.
     private let backfill: Backfill?
@@ -68,6 +68,17 @@ struct DeviceHolds: Sendable, Hashable {
 
     /// Whether devices are chosen by their model or address.
     var namesDevices: Bool { selection.namesDevices }
+
+    /// People who have granted kinds that wait until they have said so again.
+    var peopleToConfirm: Set<Int64> { consents.asked }
+
+    /// The same for one kind of one person's readings; of others it says nothing. Its conditions stay short, however many people
+    /// there are.
+    func only(user: Int64, kind: ReadingKind) -> DeviceHolds {
+        var holds = self
+        holds.consents = consents.only(user: user, kind: kind.code)
+        return holds
+    }
 
     /// The same where devices were first met then, in seconds.
     func meeting(_ firsts: [Int64: Int64?]) -> DeviceHolds {

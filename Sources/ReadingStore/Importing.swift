@@ -9,6 +9,7 @@ struct StoreImport {
     let directory: String
     let encryption: StoreEncryption
     let decoder: any FrameDecoding
+    let asksConsent: Bool
     let logger: Logger
     let progress: StoreProgress.Handler
 
@@ -123,10 +124,10 @@ struct StoreImport {
         try await store.requireKeys()
         try await store.finishResealing(progress: progress)
         // The bonds are another machine's: what the system here has is found when the gateway starts.
-        try await store.write(.device) { db in
+        try await store.write(.device) { [asksConsent] db in
             try db.execute(sql: "UPDATE device SET is_paired = 0, is_proven = 0")
             // What people have said is what they had said when the export was made.
-            try ReadingStore.set(db, ReadingStore.importedSetting, lines: ["\(store.now().microseconds)"])
+            try ReadingStore.noteImport(db, at: store.now(), asksConsent: asksConsent)
             try OutboxRevision.skip(db, at: store.now())
             // The store that was exported goes on, too: a position in its changes says nothing of these.
             try Changes(db: db).renewFeed()
@@ -202,6 +203,9 @@ extension ReadingStore {
     ///   - directory: a state directory without readings.
     ///   - decoder: decodes frames; pure.
     ///   - encryption: whether content is sealed here, and where the key is.
+    ///   - asksConsent: whether no destination gets anything of the people in it until these have said again what it may get
+    ///     (``setConsents(_:granted:of:at:)``): what they have withdrawn since the export was made is granted in it. Until then
+    ///     readings wait as `no_consent`, and ``unconfirmedConsents(of:)`` has the kinds.
     ///   - logger: gets what is done.
     ///   - progress: called now and then.
     /// - Returns: what the store holds, rows that can't be read included.
@@ -209,12 +213,13 @@ extension ReadingStore {
     @discardableResult
     public static func importing(
         _ path: String, passphrase: String, into directory: String, decoder: any FrameDecoding,
-        encryption: StoreEncryption = .on(), logger: Logger = Logger(label: "healthrelay.store"),
-        progress: @escaping StoreProgress.Handler = { _ in }
+        encryption: StoreEncryption = .on(), asksConsent: Bool = false,
+        logger: Logger = Logger(label: "healthrelay.store"), progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> StoreStatistics {
         do {
             return try await StoreImport(
-                directory: directory, encryption: encryption, decoder: decoder, logger: logger, progress: progress
+                directory: directory, encryption: encryption, decoder: decoder, asksConsent: asksConsent,
+                logger: logger, progress: progress
             ).run(path, passphrase: passphrase)
         } catch {
             throw StoreError.mapping(error)
@@ -226,11 +231,12 @@ extension ReadingStore {
     /// - Parameter descriptor: an ordinary file, open for reading. It stays open.
     package static func importing(
         from descriptor: Int32, passphrase: String, into directory: String, decoder: any FrameDecoding,
-        encryption: StoreEncryption, logger: Logger, progress: @escaping StoreProgress.Handler
+        encryption: StoreEncryption, asksConsent: Bool, logger: Logger, progress: @escaping StoreProgress.Handler
     ) async throws -> StoreStatistics {
         do {
             return try await StoreImport(
-                directory: directory, encryption: encryption, decoder: decoder, logger: logger, progress: progress
+                directory: directory, encryption: encryption, decoder: decoder, asksConsent: asksConsent,
+                logger: logger, progress: progress
             ).run(descriptor, passphrase: passphrase)
         } catch {
             throw StoreError.mapping(error)

@@ -168,8 +168,8 @@ struct IndexCheck {
 
         /// Reads it from end to end.
         ///
-        /// SQLite takes all columns from the index, and for the condition that the index has it looks at no row. Only an entry that is
-        /// null in an index of what isn't null is passed over.
+        /// SQLite takes all columns from the index, and for the condition that the index has it looks at no row. If the condition is
+        /// that the first column isn't null, SQLite begins behind the nulls: those are asked for by themselves.
         func sum(_ db: Database, of table: String) throws -> (sum: EntrySum, isOutOfOrder: Bool, isRepeated: Bool) {
             let select = try PreparedStatement(
                 db,
@@ -181,6 +181,7 @@ struct IndexCheck {
             defer { select.reset() }
             var sum = EntrySum()
             var (isOutOfOrder, isRepeated) = (false, false)
+            var hasFirstNull = false
             var former = columns.map { _ in StoredValue() }
             while try select.next() {
                 var entry = EntryDigest()
@@ -197,9 +198,29 @@ struct IndexCheck {
                     if differs?.isAfter != true { isOutOfOrder = true }
                     if isUnique, !hasNull, differs.map({ $0.column >= keys }) ?? true { isRepeated = true }
                 }
+                if former.first?.isNull == true { hasFirstNull = true }
                 sum.add(entry)
             }
+            if !hasFirstNull { try addPassedOver(to: &sum, db, of: table) }
             return (sum, isOutOfOrder, isRepeated)
+        }
+
+        /// Adds the entries whose first column is null although the index's condition is that it isn't. There are none in a sound
+        /// index, so that this is one look at its beginning.
+        private func addPassedOver(to sum: inout EntrySum, _ db: Database, of table: String) throws {
+            guard let condition, let first = columns.first else { return }
+            let select = try PreparedStatement(
+                db,
+                """
+                SELECT \(columns.joined(separator: ", ")) FROM \(table.quotedDatabaseIdentifier)
+                INDEXED BY \(name.quotedDatabaseIdentifier) WHERE (\(condition)) AND \(first) IS NULL
+                """, isKept: false)
+            defer { select.reset() }
+            while try select.next() {
+                var entry = EntryDigest()
+                for column in columns.indices { entry.add(select.value(Int32(column)).digest) }
+                sum.add(entry)
+            }
         }
     }
 }

@@ -76,6 +76,7 @@ extension ReadingStore {
         named.bind(1, destination.rawValue)
         let name = try named.next() ? named.text(0) ?? "" : ""
         named.reset()
+        let holds = try DeviceHolds(db, destination).only(user: user.rawValue, kind: resource)
         // Nearly always the destination has nothing to take back first, and then no reading has to be looked up there.
         let blocked = try PreparedStatement(
             db, "SELECT EXISTS (SELECT 1 FROM retraction WHERE destination = ? AND blocks IS NOT NULL)")
@@ -91,7 +92,7 @@ extension ReadingStore {
                 o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL
             FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
             WHERE o.destination = ?7 AND o.state = \(outbox: .waiting) AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
-                AND (o.timestamp, o.reading) >= (?5, ?8) AND o.timestamp <= ?6 \(try DeviceHolds(db, destination).deliverable)
+                AND (o.timestamp, o.reading) >= (?5, ?8) AND o.timestamp <= ?6 \(holds.deliverable)
                 \(isAnyBlocked ? unblocked : "")
             ORDER BY o.timestamp, o.reading LIMIT ?4
             """, isKept: false)
@@ -158,7 +159,7 @@ extension ReadingStore {
                         WHERE o.destination = ? AND o.state = \(outbox: .waiting) AND o.user = ? AND o.resource = ? AND o.provider = ?
                             AND o.timestamp > ? AND o.timestamp < ? AND o.timestamp <= ?
                             AND o.timestamp < (SELECT min(started_at) / 1000000 FROM contact WHERE device = r.device)
-                            \(try DeviceHolds(db, destination).deliverable))
+                            \(try DeviceHolds(db, destination).only(user: user.rawValue, kind: resource).deliverable))
                     """,
                 arguments: [
                     destination.rawValue, user.rawValue, resource.code, provider, timestamp.seconds, latest,

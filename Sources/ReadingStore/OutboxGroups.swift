@@ -178,12 +178,13 @@ extension ReadingStore {
         _ db: Database, of group: OutboxGroup, _ destination: DestinationKey,
         _ seconds: (first: Int64, last: Int64)
     ) throws -> Instant? {
-        try Int64.fetchOne(
+        let holds = try DeviceHolds(db, destination).only(user: group.user.rawValue, kind: group.resource)
+        return try Int64.fetchOne(
             db,
             sql: """
                 SELECT o.timestamp FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ? AND o.state = \(outbox: .waiting) AND o.user = ? AND o.resource = ? AND o.provider = ?
-                    AND o.timestamp BETWEEN ? AND ? \(try DeviceHolds(db, destination).deliverable) ORDER BY o.timestamp LIMIT 1
+                    AND o.timestamp BETWEEN ? AND ? \(holds.deliverable) ORDER BY o.timestamp LIMIT 1
                 """,
             arguments: [
                 destination.rawValue, group.user.rawValue, group.resource.code, group.provider, seconds.first,

@@ -26,23 +26,25 @@ extension VitalDestination {
         var limits = VitalAPI.Limits()
         limits.connecting = .seconds(5)
         limits.call = .seconds(10)
-        let user: VitalUser?
+        let last: Finding
         do {
-            user = try await ask(
+            last = try await ask(
                 api.limited(to: limits), person.flatMap(\.nonEmpty) ?? "healthrelay-test")
         } catch {
             return findings(of: error, api.server)
         }
-        return good(upTo: .permission, api.server) + [user.flatMap(dropping) ?? delivery]
+        return good(upTo: .permission, api.server) + [last]
     }
 
     /// Asks what only a server of this API that accepts the key answers.
     ///
-    /// - Returns: the person, if the server was asked for them and knows them.
-    private static func ask(_ api: VitalAPI, _ person: String) async throws -> VitalUser? {
-        if let user = try await api.signedInUserID() {
-            _ = try await answer("200 with the person's sources") { try await api.connectedSources(of: user) }
-            return nil
+    /// - Returns: what is known of what it does with readings.
+    private static func ask(_ api: VitalAPI, _ person: String) async throws -> Finding {
+        if let id = try await api.signedInUserID() {
+            _ = try await answer("200 with the person's sources") { try await api.connectedSources(of: id) }
+            // A server need not tell a session who its person is.
+            guard let user = try? await api.user(id) else { return boundsUnknown }
+            return dropping(user) ?? delivery
         }
         let known = try await answer("200 with the person, or 404 for one it does not know") {
             () async throws -> VitalUser? in
@@ -53,7 +55,9 @@ extension VitalDestination {
             }
         }
         // 404 is what any server answers to a path that it does not have, whoever asks.
-        guard known == nil, try await !api.refusesUnknownKey(lookingUp: person) else { return known }
+        guard known == nil, try await !api.refusesUnknownKey(lookingUp: person) else {
+            return known.flatMap(dropping) ?? delivery
+        }
         throw VitalError(
             .unexpectedAnswer, route: "GET /v2/user/resolve/{client_user_id}", status: 404,
             serverSaid: "expected 401 for a key that nobody has, found that it makes no difference")
@@ -117,6 +121,15 @@ extension VitalDestination {
             found: "the server says that it took, and drops, what is measured \(bounds.joined(separator: " or "))",
             mend: "if that is not meant, have the bounds changed there; then `healthrelay destination redeliver`")
     }
+
+    /// What stands in place of ``dropping(_:)`` if the server tells a session nothing of its person.
+    private static let boundsUnknown = Finding(
+        "delivery", isGood: nil,
+        found:
+            "the server doesn't tell a sign-in token whether it drops, although it says that it took it, what is measured "
+            + "before some day or from one on (`ingestion_start`, `ingestion_end`)",
+        mend:
+            "if readings that count as delivered are missing there, ask whoever made the token for the person's bounds")
 
     private static let delivery = Finding(
         "delivery", isGood: nil,

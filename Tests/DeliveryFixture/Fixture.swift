@@ -7,6 +7,8 @@ import ReadingStore
 /// Decodes the tests' own frames: kind (its top bit: a failure; the next: no failure after all; the one below: from a
 /// continuous sensor), number, seconds, value; each a 64-bit big-endian word.
 package struct TestDecoder: FrameDecoding {
+    package init() {}
+
     /// The samples of a recorded saturation: eight hours.
     package static let nightSamples = 28_800
 

@@ -189,6 +189,50 @@ import Testing
         #expect(bench.radio.watched.isEmpty)
     }
 
+    @Test(
+        "a device that brings nothing is left alone, each time for longer, though it is heard again, until it sends values",
+        arguments: [true, false])
+    func restsAfterFailures(_ refuses: Bool) async throws {
+        let fails: @Sendable (inout EmulatedDevice.Behaviour) -> Void = {
+            if refuses { $0.refusesToNotify = [0x2A37] } else { $0.cutAfter = 0 }
+        }
+        let device = try await strap([[0x06, 73]]) {
+            $0.isInReach = true
+            fails(&$0)
+        }
+        let told = Told<LiveReading>()
+        let task = Task { for try await reading in bench.manager.live() { told.note(reading) } }
+        func rest(_ seconds: Double) async throws -> Duration {
+            try await eventually("it rests for about \(seconds) s") { bench.clock.sleeps.count == 1 }
+            let sleep = try #require(bench.clock.sleeps.first)
+            #expect((Duration.seconds(seconds * 0.79)...Duration.seconds(seconds * 1.21)).contains(sleep))
+            return sleep
+        }
+        var left = Duration.zero
+        for (count, seconds) in zip(1..., [5.0, 15, 30, 60, 60]) {
+            bench.clock.advance(by: left)
+            left = try await rest(seconds)
+            bench.radio.appear(device)
+            try await settle()
+            #expect(device.log.events.count { $0 == .connect } == count)
+        }
+        #expect(told.events.isEmpty)
+        device.change {
+            $0.refusesToNotify = []
+            $0.cutAfter = nil
+            $0.leavesWhenSent = true
+        }
+        bench.clock.advance(by: left)
+        try await eventually("it sends, leaves, and is followed again without a rest") { told.events.count >= 3 }
+        #expect(bench.clock.sleeps.isEmpty)
+        device.change(fails)
+        _ = try await rest(5)
+        task.cancel()
+        try await eventually("the wait is over at once") { bench.clock.sleeps.isEmpty }
+        _ = await task.result
+        #expect(!device.isConnected)
+    }
+
     @Test("the variability is told once its window is full, then every five seconds of the strap's own time")
     func variabilityStream() async throws {
         let log = EventLog()

@@ -140,6 +140,34 @@ import Testing
     }
 
     @Test(
+        "subvolumes of one Btrfs are one file system, however they are mounted; a bind mount is its own file system's")
+    func subvolumes() {
+        let mounts = MountTable(
+            """
+            26 1 0:31 /@ / rw,relatime shared:1 - btrfs /dev/sda2 rw,subvolid=256,subvol=/@
+            36 26 0:31 /@home /home rw,relatime shared:2 - btrfs /dev/sda2 rw,subvolid=257,subvol=/@home
+            41 26 8:17 / /mnt/a\\040disk rw,relatime - ext4 /dev/sdb1 rw
+            42 26 0:31 /@/var/lib/healthrelay /var/lib/healthrelay rw - btrfs /dev/sda2 rw,subvol=/@
+            43
+
+            """)
+        let numbers: [Substring] = ["26", "36", "41", "42", "43", "44"]
+        #expect(numbers.map { mounts.fileSystem(ofMount: $0) } == ["0:31", "0:31", "8:17", "0:31", nil, nil])
+        #expect(MountTable("").fileSystem(ofMount: "26") == nil)
+    }
+
+    @Test("the mounts of this machine tell what file system a path is on")
+    func mounts() throws {
+        let folder = FileManager.default.temporaryDirectory.path
+        #expect(areOnOneFileSystem(folder, folder + "/.") && areOnOneFileSystem(folder, "/none"))
+        guard FileManager.default.fileExists(atPath: "/proc/self/mountinfo") else { return }
+        let mounts = MountTable.current
+        #expect(mounts.fileSystem(of: folder) != nil && mounts.fileSystem(of: "/none") == nil)
+        #expect(mounts.fileSystem(of: "/proc") != mounts.fileSystem(of: folder))
+        #expect(!areOnOneFileSystem("/proc", folder))
+    }
+
+    @Test(
         "the directory of a path",
         arguments: [
             ("a", "."), ("/a", "/"), ("/", "/"), ("a/b", "a"), ("/a/b/", "/a"), ("a//b", "a"), ("//a", "/"),

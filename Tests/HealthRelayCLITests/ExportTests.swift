@@ -62,7 +62,21 @@ struct ExportTests {
         #expect(imported.status == 0, "\(imported.errors)")
         // What was decided since is in no export.
         #expect(imported.errors.contains("consent revoke") && imported.errors.contains("destination redeliver NAME"))
+        // Nor is what was withdrawn since: nothing is delivered before it is confirmed, which doctor and `sync status` say.
+        let held = try await readings(other)
+        #expect(held != before)
+        #expect(held.allSatisfy { $0.contains(#""reason":"no_consent""#) || $0.contains(#""deliveries":[]"#) })
+        let status = try await Tool.run(["sync", "status", "--state-dir", other])
+        #expect(status.output.contains("warning: a backup was put back at"), "\(status.output)")
+        let doctor = try await Tool.run(["doctor", "--state-dir", other])
+        #expect(doctor.output.contains("a backup was put back at") && doctor.output.contains("consent grant"))
+        let consents = try await Tool.run(["consent", "show", "--state-dir", other])
+        #expect(consents.output.contains("not granted before it is confirmed"), "\(consents.output)")
+        let granted = try await Tool.run(["consent", "grant", "--state-dir", other])
+        #expect(granted.status == 0, "\(granted.errors)")
         #expect(try await readings(other) == before)
+        let settled = try await Tool.run(["sync", "status", "--state-dir", other])
+        #expect(settled.status == 0 && !settled.output.contains("a backup was put back"), "\(settled.output)")
         let occupied = try await Tool.run(take + ["--passphrase-file", secret])
         #expect(occupied.status == 73 && occupied.errors.contains("store_not_empty"), "\(occupied.errors)")
         if let run {

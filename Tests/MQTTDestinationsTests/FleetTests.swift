@@ -153,6 +153,36 @@ struct FleetTests {
         }
     }
 
+    @Test("readings of a person whose id is too long for a centre are refused and not sent, and a test says so before")
+    func longPerson() async throws {
+        let broker = try await TestBroker.start()
+        // Two bytes each.
+        try await Fixture.with(user: String(repeating: "ä", count: 129)) { fixture in
+            let centre = try await TestCentre(broker.port)
+            try await fixture.read(2)
+            let fleet = try fixture.fleet(broker.port)
+            let worker = fixture.worker(fleet)
+            let running = Task { try await worker.run() }
+            try await until { try await fixture.count("refused") == 2 }
+            let person = try await fixture.person.clientUserID
+            let words = try #require(FleetPacking.refusal(of: person))
+            #expect(words.contains("258 bytes"))
+            let refused = try await fixture.store.refused(at: try await fixture.fleetKey())
+            #expect(refused.map(\.serverSaid) == [words, words])
+            #expect(centre.batches.isEmpty)
+            let findings = await fleet.test()
+            let finding = try #require(findings.last)
+            #expect(finding.name == "delivery" && finding.isGood == false && finding.found.contains(words))
+            // A destination that gets nothing of them says nothing of them.
+            try await fixture.store.setRule(
+                DestinationRule(selection: DestinationSelection(people: ["brown_bear"])), of: "fleet")
+            let others = await fleet.test()
+            #expect(!others.isEmpty && !others.contains { $0.isGood == false })
+            running.cancel()
+            try await running.value
+        }
+    }
+
     /// A centre that can't store one of the readings, as a database that can't hold a value.
     private static func refusing(_ isBad: @escaping @Sendable (FleetReading) -> Bool) -> TestCentre.Answer {
         { batch in

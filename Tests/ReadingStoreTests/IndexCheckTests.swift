@@ -87,6 +87,32 @@ struct IndexCheckTests {
         }
     }
 
+    @Test("a null that is left in an index of what isn't null is told, also if another entry is missing")
+    func leftNull() throws {
+        var random = SeededGenerator(seed: 2)
+        let queue = try DatabaseQueue()
+        _ = try Self.fill(queue, &random)
+        try queue.writeWithoutTransaction { db in
+            let made = try #require(try String.fetchOne(db, sql: "SELECT sql FROM sqlite_schema WHERE name = 'f'"))
+            // While the index has all rows, it takes one; without that row it keeps the entry.
+            try Self.change(
+                "UPDATE sqlite_schema SET sql = 'CREATE UNIQUE INDEX f ON rows (f, number)' WHERE name = 'f'", db)
+            try db.execute(sql: "INSERT INTO rows (number, f) VALUES (-1, NULL)")
+            try Self.change("UPDATE sqlite_schema SET sql = ? WHERE name = 'f'", db, [made])
+            try db.execute(sql: "DELETE FROM rows WHERE number = -1")
+            let damages = try String.fetchAll(db, sql: "PRAGMA integrity_check")
+            #expect(damages == ["wrong # of entries in index f"])
+            let left = try IndexCheck.findings(db, table: "rows")
+            #expect(left == damages)
+            try Self.behind("f", db) { try db.execute(sql: "INSERT INTO rows (number, f) VALUES (-2, -5)") }
+            let replaced = try IndexCheck.findings(db, table: "rows")
+            #expect(replaced == ["entries in index f are not those of its table"])
+            try db.execute(sql: "REINDEX")
+            let sound = try IndexCheck.findings(db, table: "rows")
+            #expect(sound.isEmpty)
+        }
+    }
+
     @Test("an index that is not unique, or is out of order, is told")
     func order() throws {
         let queue = try DatabaseQueue()

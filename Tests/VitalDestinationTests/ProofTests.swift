@@ -49,6 +49,35 @@ private let whiteBear = #"{"user_id":"00000000-0000-4000-8000-000000000001","cli
     }
 
     @Test(
+        "the days are told to a session too if the server tells it whose it is; else that they can't be known",
+        arguments: [
+            (200, #","ingestion_end":"2020-01-01""#, false, "from 2020-01-01 on"), (200, "", nil, "cannot be proven"),
+            (403, "", nil, "doesn't tell a sign-in token"), (404, "", nil, "doesn't tell a sign-in token"),
+        ] as [(Int, String, Bool?, String)])
+    func session(_ status: Int, _ members: String, _ isGood: Bool?, _ words: String) async throws {
+        let id = "00000000-0000-4000-8000-000000000001"
+        let claims = Data(#"{"uid":"\#(id)"}"#.utf8).base64EncodedString()
+        let token = try VitalSignInToken(
+            Data(#"{"public_key":"k","user_token":"a.\#(claims).c"}"#.utf8).base64EncodedString())
+        let script: ScriptedServer.Script = { request in
+            switch request.path {
+            case "/v1/token": .json(200, #"{"access_token":"a","refresh_token":"r","expires_in":3600}"#)
+            case "/v2/user/\(id)": .json(status, status == 200 ? "\(whiteBear.dropLast())\(members)}" : "{}")
+            default: .json(200, #"{"providers":[]}"#)
+            }
+        }
+        try await ScriptedServer.with(script) { server in
+            let api = VitalAPI(
+                server: try VitalServer(baseURL: server.baseURL),
+                credentials: .session(VitalSession(signInToken: token, storage: MemorySession())),
+                logger: Fixture.quiet)
+            let findings = await VitalDestination.test(api, person: "white_bear")
+            #expect(findings.map(\.isGood) == [true, nil, true, true, isGood], "\(findings)")
+            #expect(findings.last?.name == "delivery" && findings.last?.found.contains(words) == true, "\(findings)")
+        }
+    }
+
+    @Test(
         "404 proves the key only where the server refuses a key that nobody has", arguments: [401, 403])
     func absent(_ status: Int) async throws {
         let findings = try await findings {

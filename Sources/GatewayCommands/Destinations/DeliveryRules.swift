@@ -1,4 +1,5 @@
 import CloudSources
+import FleetDelivery
 import FreeStyleLibre
 import GatewaySettings
 import HealthDevices
@@ -83,5 +84,20 @@ extension Settings {
                 + "which does nothing"
         }
         return clocks + models
+    }
+
+    /// The people whose readings a fleet refuses because their ids are too long: a line for each, without the id.
+    package var peopleRefusedByFleets: [String] {
+        let key = "user.client_user_id"
+        let current = self[key].map { [(setting: place(of: key) + key, id: $0)] } ?? []
+        let others = people.map(\.clientUserID).filter { $0 != self[key] }.map { (setting: "users", id: $0) }
+        return destinations.filter { $0.kind == .fleet }.flatMap { fleet -> [String] in
+            let chosen = fleet.list("people")
+            return (current + others).filter { chosen.isEmpty || chosen.contains($0.id) }.compactMap { person in
+                FleetPacking.refusal(of: person.id).map {
+                    "\(person.setting): \($0), so \(fleet.name) gets nothing of theirs"
+                }
+            }
+        }
     }
 }

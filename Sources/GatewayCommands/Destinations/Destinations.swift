@@ -54,6 +54,7 @@ package struct Destinations: Sendable {
     /// How delivery to each destination stands, in the order of the settings.
     package func statuses() async throws -> [DestinationStatus] {
         let known = try await store.destinations()
+        let unconfirmed = try await UnconfirmedConsents(of: store)
         var statuses: [DestinationStatus] = []
         for link in links {
             guard let stored = known.first(where: { $0.name == link.name }) else { continue }
@@ -76,7 +77,8 @@ package struct Destinations: Sendable {
                     notDelivered: ReadingKind.allCases.compactMap { kind in
                         Self.keptBecause(kind, at: link).map { (kind, statistics.readings[kind] ?? 0, $0) }
                     }, lastSuccess: statistics.lastDelivery, failure: last.failure,
-                    warnings: try await store.warnings(of: stored.key), nextAttempt: last.next))
+                    warnings: try await [unconfirmed?.warning(at: stored.key)].compactMap(\.self)
+                        + store.warnings(of: stored.key), nextAttempt: last.next))
         }
         return statuses
     }

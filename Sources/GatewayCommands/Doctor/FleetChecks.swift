@@ -48,12 +48,12 @@ extension Doctor {
                 name, .tryAgain, found + "is refused, and the one before is used: \(refusal.message)",
                 mend: "ask the fleet's operator whether this gateway was revoked")
         }
-        if let renewal = record.renewal {
+        if let renewal = record.renewal, let retry = record.retriesAt {
             return .bad(
                 name, .tryAgain,
                 found + "ends at \(record.current.until) and could not be renewed: \(renewal.message)",
                 mend: "check that \(record.url) can be reached; it is tried again at "
-                    + "\(max(now, renewal.next).flooredToSecond)")
+                    + "\(max(now, retry).flooredToSecond)")
         }
         // The service renews it a day or two after two thirds of its life at the latest.
         let late = record.current.renewsAt.advanced(bySeconds: 2 * 86_400)

@@ -1,5 +1,6 @@
 import GatewaySettings
 import HealthReadings
+import ReadingDelivery
 import ReadingStore
 import VitalClient
 import VitalDestination
@@ -20,6 +21,7 @@ extension Doctor {
         guard let worst = checks.first(where: { !$0.ok }) ?? checks.first else { return checks[0] }
         var check = worst
         check.found = checks.map(\.found).joined(separator: "; ")
+        if check.ok { check.mend = checks.compactMap(\.mend).first }
         return check
     }
 
@@ -39,7 +41,11 @@ extension Doctor {
             if let bad = findings.map(DestinationFinding.init).first(where: { $0.ok == false }) {
                 return .bad("server", bad.status ?? .unavailable, bad.found, mend: bad.mend)
             }
-            return .good("server", "\(connection.server.host) answers and accepts the key")
+            let proof = if case .session = connection.credentials { "the sign-in token" } else { "the key" }
+            let found = "\(connection.server.host) answers and accepts \(proof)"
+            // What it may drop without a word; nothing is to be done about what just can't be proven.
+            guard let last = findings.last, let mend = last.mend else { return .good("server", found) }
+            return .good("server", "\(found); \(last.found)", mend: mend)
         }
     }
 
@@ -82,6 +88,10 @@ extension Doctor {
                 return .bad(
                     "source", .configuration, "the address of \(moved.name) has changed, and its readings wait",
                     mend: "if the new address is meant: `healthrelay destination accept \(moved.name)`")
+            }
+            if let unconfirmed = try await UnconfirmedConsents(of: store) {
+                let finding = try await unconfirmed.finding(in: store)
+                return .bad("source", .configuration, finding.found, mend: finding.mend)
             }
             let held = groups.filter { $0.held.map(needsAPerson) ?? false }
             if let group = held.first(where: { $0.isUnknownToServer || $0.isRefusedWhole }) {

@@ -1,3 +1,5 @@
+import Crypto
+import Foundation
 import HealthReadings
 
 /// What a gateway remembers of its enrolment at a fleet's authority.
@@ -105,8 +107,8 @@ extension EnrolmentRecord.Failure {
         ])
     }
 
-    /// When it is tried again: after five minutes, then twice as long each time, up to twelve hours.
-    var next: Instant { at.advanced(bySeconds: min(43_200, 300 << Int64(min(max(count, 1) - 1, 8)))) }
+    /// The longest time until it is tried again: five minutes, then twice as long each time, up to twelve hours.
+    var mostSeconds: Int64 { min(43_200, 300 << Int64(min(max(count, 1) - 1, 8))) }
 }
 
 extension EnrolmentRecord {
@@ -126,11 +128,24 @@ extension EnrolmentRecord {
         return now >= current.renewsAt ? .due : .valid
     }
 
+    /// When a renewal that failed is tried again; `nil`: it did not fail.
+    ///
+    /// An authority takes so many requests of a network in a minute. Gateways that it refused together, as after a power cut in a
+    /// clinic, must not come back together: each waits for half of the time, and for a part of the other half by its id.
+    var retriesAt: Instant? {
+        renewal.map { failure in
+            let half = failure.mostSeconds / 2
+            let digest = SHA256.hash(data: Data("\(gateway)/\(failure.count)".utf8))
+            let number = digest.prefix(4).reduce(Int64(0)) { $0 << 8 | Int64($1) }
+            return failure.at.advanced(bySeconds: half + number % (half + 1))
+        }
+    }
+
     /// When the next renewal is tried; `nil`: never, because the certificate has ended.
     func nextRenewal(at now: Instant) -> Instant? {
         guard now < current.until else { return nil }
         // A failure in the future was noted under a clock that was ahead: to wait for it could outlast the certificate.
-        let retry = renewal.flatMap { $0.at <= now ? $0.next : nil }
+        let retry = renewal.flatMap { $0.at <= now ? retriesAt : nil }
         return max(current.renewsAt, retry ?? current.renewsAt)
     }
 

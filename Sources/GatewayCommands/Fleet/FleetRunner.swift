@@ -145,4 +145,17 @@ extension Gateway {
         }
         return results
     }
+
+    /// How long it is until the next renewal is tried, between a second and this.
+    ///
+    /// Gateways that started together also look together: what spreads their renewals would be lost if each waited for its next
+    /// look.
+    package func waitForRenewal(atMost most: Duration) async -> Duration {
+        let now = await clock.judgingTime()
+        let next = EnrolmentFolder.destinations(in: store.directory).compactMap { name in
+            EnrolmentFolder(state: store.directory, destination: name).record?.nextRenewal(at: now)
+        }.filter { $0 > now }.min()
+        guard let next else { return most }
+        return max(.seconds(1), min(most, .microseconds(next.microseconds - now.microseconds)))
+    }
 }

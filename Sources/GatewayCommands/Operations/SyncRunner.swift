@@ -187,7 +187,9 @@ extension Problem {
             // A receiver that has ended its address needs a person, who names another.
             case "private_address", "key_unreadable", "gone": .configuration
             // Something must be set, or done once, before any try can succeed.
-            case "key_unusable", "no_patient", "no_token_endpoint", "not_enrolled", "wrong_version": .configuration
+            case "key_unusable", "no_patient", "no_token_endpoint", "not_enrolled", "wrong_version",
+                "person_id_too_long":
+                .configuration
             default: ExitStatus(storeCode: failure.code) ?? .tryAgain
             }
         self.init(failure.code, status, failure.message, hint: Self.hint(failure, status))

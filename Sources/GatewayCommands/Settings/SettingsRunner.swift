@@ -27,7 +27,7 @@ struct SettingsRunner {
     }
 
     private func tell(_ outcome: SettingsDesk.Outcome) async throws {
-        for line in gateway.entriesWithoutEffect { try await output.note(line) }
+        for line in gateway.settingsInDoubt { try await output.note(line) }
         guard !json else { return try await output.data(outcome.document.text) }
         guard gateway.isService, !outcome.afterRestart.isEmpty else { return }
         try await output.note("After a restart of the gateway count: " + outcome.afterRestart.joined(separator: ", "))

@@ -11,6 +11,10 @@ extension DevicesManager {
     /// that does not keep up loses the oldest values, so that memory does not grow. Several may look at once: each
     /// device is followed by one of them at a time. To pair, unpair or read it, or set its clock, goes first.
     ///
+    /// A device that could not be connected or asked, or whose link ended before it sent a value, is left alone for about
+    /// 5 s, and after further failures for up to about a minute, until it sends values again. The end of the iteration ends
+    /// that wait, too.
+    ///
     /// - Parameters:
     ///   - addresses: the devices, paired or not; all paired ones that the catalogue knows as live where this is empty.
     ///   - pace: how often devices are looked for, and over how long variability is computed.
@@ -55,39 +59,20 @@ extension DevicesManager {
     private func follow(
         _ addresses: Set<DeviceAddress>, _ pace: LivePace, _ yield: @escaping @Sendable (LiveReading) -> Void
     ) async throws {
-        let resting = RestingDevices()
+        let busy = BusyDevices()
+        let session = LiveSession(manager: self, pace: pace, busy: busy, yield: yield)
         try await withThrowingDiscardingTaskGroup { group in
             for try await peripheral in radio.peripherals(addresses) {
-                guard let address = peripheral.advertisement.address, !resting.contains(address) else { continue }
+                guard let address = peripheral.advertisement.address, busy.take(peripheral, at: address) else {
+                    continue
+                }
                 group.addTask {
-                    // What goes wrong with one device is over when it is heard again.
-                    while (try? await follow(peripheral, pace, yield)) == .unworn {
-                        guard await resting.rest(address, for: LiveCourse.restUnworn, by: clock) else { return }
+                    var heard: (any Peripheral)? = peripheral
+                    while let peripheral = heard {
+                        await session.follow(peripheral, at: address)
+                        heard = busy.leave(address)
                     }
                 }
-            }
-        }
-    }
-
-    private func follow(
-        _ peripheral: any Peripheral, _ pace: LivePace, _ yield: @escaping @Sendable (LiveReading) -> Void
-    ) async throws -> LiveCourse.End {
-        guard let address = peripheral.advertisement.address else { return .gone }
-        return try await inTurn(address, to: .watch) {
-            do {
-                _ = try await peripheral.connect()
-                let characteristics = try await peripheral.characteristics()
-                let advertisement = peripheral.advertisement
-                let device = describe(advertisement, offering: OfferedServices(characteristics))
-                let stream = device.model.flatMap { catalogue[$0] }?.oximeterStream
-                var course = LiveCourse(peripheral, device, pace, stream: stream)
-                course.isWanted = { [turns] in await turns.isWanted(address, orWatched: false) }
-                let end = try await course.run(characteristics, yield)
-                await peripheral.disconnectSurely()
-                return end
-            } catch {
-                await peripheral.disconnectSurely()
-                throw error
             }
         }
     }
@@ -103,17 +88,77 @@ extension DeviceModel {
     public var isLiveOnly: Bool { sendsLive && memory == .none }
 }
 
-/// Devices that answer and are not worn. They are left alone for a while, also if they are heard.
-private final class RestingDevices: Sendable {
-    private let addresses = Mutex<Set<DeviceAddress>>([])
+/// Devices that one caller of ``DevicesManager/live(_:pace:)`` follows.
+private struct LiveSession: Sendable {
+    let manager: DevicesManager
+    let pace: LivePace
+    let busy: BusyDevices
+    let yield: @Sendable (LiveReading) -> Void
+    private let failures = Failures()
 
-    func contains(_ address: DeviceAddress) -> Bool { addresses.withLock { $0.contains(address) } }
+    /// How often in a row each device brought nothing.
+    private final class Failures: Sendable {
+        let counts = Mutex<[DeviceAddress: Int]>([:])
+    }
 
-    /// - Returns: whether the rest is over; false where the task was cancelled.
-    func rest(_ address: DeviceAddress, for duration: Duration, by clock: any Clock<Duration>) async -> Bool {
-        addresses.withLock { _ = $0.insert(address) }
-        defer { addresses.withLock { _ = $0.remove(address) } }
-        do { try await clock.sleep(for: duration) } catch { return false }
-        return true
+    init(
+        manager: DevicesManager, pace: LivePace, busy: BusyDevices,
+        yield: @escaping @Sendable (LiveReading) -> Void
+    ) {
+        self.manager = manager
+        self.pace = pace
+        self.busy = busy
+        self.yield = yield
+    }
+
+    /// Follows a device that was heard, until it leaves or may be tried again when it is heard.
+    func follow(_ peripheral: any Peripheral, at address: DeviceAddress) async {
+        while !Task.isCancelled {
+            var hasValues = false
+            let end = try? await watch(peripheral, at: address) { hasValues = true }
+            if hasValues { failures.counts.withLock { $0[address] = nil } }
+            switch end {
+            case .unworn?:
+                guard (try? await manager.clock.sleep(for: LiveCourse.restUnworn)) != nil else { return }
+            case .gone? where !hasValues, nil:
+                // What goes wrong with a device is over when it is heard again, after this.
+                try? await manager.clock.sleep(for: restAfterFailure(of: address))
+                return
+            case .gone?, .silent?, .wanted?: return
+            }
+        }
+    }
+
+    /// A rest that differs a little each time, so that two gateways, or two callers, don't try in step.
+    private func restAfterFailure(of address: DeviceAddress) -> Duration {
+        let count = failures.counts.withLock { counts in
+            counts[address, default: 0] += 1
+            return counts[address, default: 0]
+        }
+        return LiveCourse.rest(afterFailures: count) * Double.random(in: 0.8...1.2)
+    }
+
+    /// - Parameter note: told of each value.
+    private func watch(
+        _ peripheral: any Peripheral, at address: DeviceAddress, _ note: () -> Void
+    ) async throws -> LiveCourse.End {
+        try await manager.inTurn(address, to: .watch) {
+            do {
+                _ = try await peripheral.connect()
+                busy.noteConnection(of: address)
+                let characteristics = try await peripheral.characteristics()
+                let advertisement = peripheral.advertisement
+                let device = manager.describe(advertisement, offering: OfferedServices(characteristics))
+                let stream = device.model.flatMap { manager.catalogue[$0] }?.oximeterStream
+                var course = LiveCourse(peripheral, device, pace, stream: stream)
+                course.isWanted = { [turns = manager.turns] in await turns.isWanted(address, orWatched: false) }
+                let end = try await course.run(characteristics, yield) { _, _, _ in note() }
+                await peripheral.disconnectSurely()
+                return end
+            } catch {
+                await peripheral.disconnectSurely()
+                throw error
+            }
+        }
     }
 }

@@ -16,11 +16,20 @@ struct LiveCourse {
     static let mostUnworn = 300
     /// How long it is left alone then.
     static let restUnworn: Duration = .seconds(130)
+    /// How long a device is left alone after the first, second, … failure in a row; the last holds for all others. It is
+    /// heard again as soon as it is left, and each connection costs its battery.
+    private static let restsAfterFailures: [Duration] = [.seconds(5), .seconds(15), .seconds(30), .seconds(60)]
+
+    static func rest(afterFailures count: Int) -> Duration {
+        restsAfterFailures[min(max(count, 1), restsAfterFailures.count) - 1]
+    }
 
     /// Why a course ended.
     enum End: Sendable, Hashable {
-        /// The device has left, or fell silent.
+        /// The device has left, or answers no more.
         case gone
+        /// Nothing has come for a while, as from an oximeter without a finger.
+        case silent
         /// It answers, and nobody wears it.
         case unworn
         /// Somebody else waits for it.
@@ -82,10 +91,11 @@ struct LiveCourse {
             if let question, let requests { return try await ask(question.octets, at: requests, yield, keep) }
             while true {
                 try Task.checkCancellation()
-                guard case .values(let values) = try await peripheral.nextValues(within: Self.patience) else {
-                    return .gone
+                switch try await peripheral.nextValues(within: Self.patience) {
+                case .values(let values): for value in values { try await take(value, yield, keep) }
+                case .silence: return .silent
+                case .disconnected: return .gone
                 }
-                for value in values { try await take(value, yield, keep) }
                 if await isWanted() { return .wanted }
             }
         }

@@ -96,9 +96,6 @@ final class BusyDevices: Sendable {
 private struct RecordingSession: Sendable {
     /// How long a device is left alone of which nothing may be kept.
     private static let restWithoutConsent: Duration = .seconds(60)
-    /// How long a device is left alone after the first, second, … time in a row that it could not be recorded; the last holds
-    /// for all others. It is heard again as soon as it is left, and each connection costs its battery.
-    private static let restsAfterFailures: [Duration] = [.seconds(5), .seconds(15), .seconds(30), .seconds(60)]
 
     let manager: DevicesManager
     let options: RecordingOptions
@@ -153,8 +150,7 @@ private struct RecordingSession: Sendable {
                     failures[address, default: 0] += 1
                     return failures[address, default: 0]
                 }
-                let rests = Self.restsAfterFailures
-                try? await manager.clock.sleep(for: rests[min(failures, rests.count) - 1])
+                try? await manager.clock.sleep(for: LiveCourse.rest(afterFailures: failures))
                 return
             }
         }

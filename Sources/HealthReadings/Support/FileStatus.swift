@@ -42,7 +42,48 @@ package func modificationTime(ofFileAt path: String) -> Instant? {
 package func areOnOneFileSystem(_ path: String, _ other: String) -> Bool {
     var (first, second) = (stat(), stat())
     guard stat(path, &first) == 0, stat(other, &second) == 0 else { return true }
-    return first.st_dev == second.st_dev
+    if first.st_dev == second.st_dev { return true }
+    // Each subvolume of a Btrfs has a device number of its own. The mounts have the file system's.
+    let mounts = MountTable.current
+    guard let own = mounts.fileSystem(of: path), let others = mounts.fileSystem(of: other) else { return false }
+    return own == others
+}
+
+/// Which file system each mount that this process sees is of, as `/proc/self/mountinfo` has it.
+package struct MountTable: Sendable {
+    /// Device numbers by the mounts' numbers.
+    private let fileSystems: [Substring: Substring]
+
+    /// The mounts as they are now; none where the system doesn't tell.
+    package static var current: MountTable { MountTable(text(of: "/proc/self/mountinfo")) }
+
+    /// - Parameter mountinfo: lines such as `36 35 0:31 /@home /home rw,relatime shared:1 - btrfs /dev/sda2 rw`.
+    package init(_ mountinfo: String) {
+        let mounts = mountinfo.split(separator: "\n").compactMap { line -> (Substring, Substring)? in
+            let parts = line.split(separator: " ", maxSplits: 3)
+            return parts.count == 4 ? (parts[0], parts[2]) : nil
+        }
+        fileSystems = Dictionary(mounts) { first, _ in first }
+    }
+
+    /// The device number of the file system of a mount, as `0:31`.
+    package func fileSystem(ofMount number: Substring) -> Substring? { fileSystems[number] }
+
+    /// The device number of the file system that a path is on, symbolic links followed; `nil` if that isn't known.
+    package func fileSystem(of path: String) -> Substring? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        let label = "mnt_id:"
+        let lines = Self.text(of: "/proc/self/fdinfo/\(descriptor)").split(separator: "\n")
+        guard let line = lines.first(where: { $0.hasPrefix(label) }) else { return nil }
+        return fileSystem(ofMount: line.dropFirst(label.count).drop(while: \.isWhitespace))
+    }
+
+    private static func text(of path: String) -> String {
+        // Paths of mounts need not be UTF-8.
+        String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
+    }
 }
 
 /// The topmost directory on the way to a path that is on the path's file system, symbolic links followed: mostly where that is

@@ -36,7 +36,7 @@ const phrases = {
   destination_saved: "Saved. Now test {name}.", destination_test: "Test {name}", destination_testing: "Testing {name} …",
   destination_well: "{name} answers and accepts what the gateway presents.",
   consent_title: "What may be delivered", consent_stand: "{n} of {all} kinds", consent_everything: "everything, unless you decide otherwise", consent_nothing: "nothing",
-  consent_from_backup: "as on the day of the backup: see whether it still holds, and save",
+  consent_from_backup: "as on the day of the backup, and nothing is delivered before you save: see whether it still holds",
   kind_glucose: "Blood glucose", kind_blood_pressure: "Blood pressure", kind_heart_rate: "Heart rate", kind_hrv: "Heart-rate variability",
   kind_spo2: "Oxygen saturation", kind_temperature: "Temperature", kind_weight: "Weight", kind_body_composition: "Body composition",
   kind_activity: "Activity", kind_sleep: "Sleep", kind_other: "Other",

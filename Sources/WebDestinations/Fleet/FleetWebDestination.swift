@@ -184,7 +184,7 @@ public actor FleetWebDestination: Destination, ProvesIdentity {
                 findings += words.failed(error)
             }
         }
-        return findings
+        return findings + [await reporter.peopleFinding()].compactMap(\.self)
     }
 
     /// Proves to a collector that the newest certificate is taken.

@@ -15,6 +15,7 @@ import Testing
             ("no_token_endpoint", true, .configuration, "`healthrelay destination test NAME`"),
             ("not_enrolled", true, .configuration, "`healthrelay destination test NAME`"),
             ("wrong_version", true, .configuration, "`healthrelay destination test NAME`"),
+            ("person_id_too_long", true, .configuration, "`healthrelay destination test NAME`"),
             ("authentication_failed", true, .notPermitted, "check the key"),
             ("forbidden", true, .notPermitted, "may do there"),
             ("untrusted_server", false, .unavailable, "certificate"),

@@ -258,9 +258,48 @@ import X509
             current: .init(serial: "01", issuer: "ca", from: from, until: from.advanced(bySeconds: 90 * 86_400)))
         let now = from.advanced(bySeconds: 70 * 86_400)
         record.renewal = .init(code: "unreachable", message: "it broke", at: now, count: 1)
-        #expect(record.nextRenewal(at: now) == now.advanced(bySeconds: 300))
+        let retry = record.nextRenewal(at: now)
+        #expect(retry == record.retriesAt && retry.map { (150...300).contains($0.seconds - now.seconds) } == true)
         record.renewal?.at = now.advanced(bySeconds: 19 * 86_400)
         #expect(record.nextRenewal(at: now) == record.current.renewsAt)
+    }
+
+    /// Enrolled at the same moment; the serial number is random, as the authority's are.
+    private static func record(_ number: Int) -> EnrolmentRecord {
+        let from = Instant(seconds: 1_795_000_000)
+        let serial = Array(SHA256.hash(data: Data("\(number)".utf8)).prefix(20)).hexadecimal()
+        return EnrolmentRecord(
+            gateway: "gw-\(10_000 + number)", url: "https://ca.example:8491", token: "", authority: "",
+            current: .init(serial: serial, issuer: "ca", from: from, until: from.advanced(bySeconds: 90 * 86_400)))
+    }
+
+    @Test("gateways that enrolled together renew spread over a fiftieth of their certificates' life")
+    func renewalsAreSpread() {
+        let records = (0..<1000).map(Self.record)
+        let (begin, width) = (Int64(1_795_000_000 + 60 * 86_400), Int64(90 * 86_400 / 50))
+        let tenths = records.map { ($0.current.renewsAt.seconds - begin) * 10 / (width + 1) }
+        for tenth in Int64(0)..<10 { #expect((60...150).contains(tenths.count { $0 == tenth }), "\(tenth)") }
+        #expect(Set(tenths).isSubset(of: Set(0..<10)))
+    }
+
+    @Test("gateways whose renewals were refused together try again spread over half of the wait, each time otherwise")
+    func retriesAreSpread() {
+        let now = Instant(seconds: 1_795_000_000 + 65 * 86_400)
+        var orders: [[Int]] = []
+        for count in [1, 2, 9] {
+            let waits = (0..<1000).map { number -> Int64 in
+                var record = Self.record(number)
+                record.renewal = .init(code: "too_many_requests", message: "", at: now, count: count)
+                #expect(record.nextRenewal(at: now) == record.retriesAt)
+                return (record.retriesAt?.seconds ?? 0) - now.seconds
+            }
+            let most = EnrolmentRecord.Failure(code: "", message: "", at: now, count: count).mostSeconds
+            #expect(waits.allSatisfy { (most / 2...most).contains($0) })
+            let tenths = waits.map { ($0 - most / 2) * 10 / (most / 2 + 1) }
+            for tenth in Int64(0)..<10 { #expect((60...150).contains(tenths.count { $0 == tenth }), "\(tenth)") }
+            orders.append(waits.indices.sorted { (waits[$0], $0) < (waits[$1], $1) })
+        }
+        #expect(Set(orders).count == 3)
     }
 
     @Test("a renewal that fails is told and waited out; its answer may be lost; a certificate that has ended stays so")
@@ -276,10 +315,10 @@ import X509
         #expect(await code { _ = try await bench.gateway(lossy).renewIfDue() } == "no_connection")
         let failed = try #require(bench.folder.record)
         #expect(failed.renewal?.count == 1 && failed.problem(at: bench.now)?.contains("it broke") == true)
-        #expect(failed.nextRenewal(at: bench.now) == bench.now.advanced(bySeconds: 300))
+        #expect(failed.nextRenewal(at: bench.now) == failed.retriesAt)
         #expect(try await bench.gateway().renewIfDue() == false)
         let waits = (1...10).map { count in
-            EnrolmentRecord.Failure(code: "", message: "", at: Instant(seconds: 0), count: count).next.seconds
+            EnrolmentRecord.Failure(code: "", message: "", at: Instant(seconds: 0), count: count).mostSeconds
         }
         #expect(waits == [300, 600, 1200, 2400, 4800, 9600, 19_200, 38_400, 43_200, 43_200])
         bench.advance(days: 1)

@@ -23,6 +23,27 @@ import X509
         }
     }
 
+    @Test("a person whose id is longer than a fleet takes is told where the settings are read, without the id")
+    func longPerson() throws {
+        let folder = try WebSettingsFolder()
+        defer { folder.remove() }
+        let fleet = "kind: fleet, hosts: [\"mqtts://a\"]"
+        func told(_ text: String, _ current: String, _ other: String) throws -> [String] {
+            let people = "user: {client_user_id: \(current)}\nusers: [{client_user_id: \(other)}]\n"
+            return try folder.settings(text, more: people).peopleRefusedByFleets
+        }
+        let (longest, tooLong) = (String(repeating: "b", count: 256), String(repeating: "b", count: 257))
+        #expect(try told(fleet, longest, "brown_bear").isEmpty)
+        let lines = try told(fleet, tooLong, tooLong + "b")
+        #expect(lines.count == 2 && lines.allSatisfy { $0.contains("web gets nothing of theirs") })
+        #expect(lines.allSatisfy { !$0.contains("bbb") })
+        #expect(lines.first?.contains("user.client_user_id: ") == true && lines.first?.contains("257 bytes") == true)
+        #expect(lines.last?.hasPrefix("users: ") == true && lines.last?.contains("258 bytes") == true)
+        // It gets nothing of them anyway, or is no fleet.
+        #expect(try told("\(fleet), people: [brown_bear]", tooLong, "brown_bear").isEmpty)
+        #expect(try told("kind: file, path: /tmp/lines.jsonl", tooLong, "brown_bear").isEmpty)
+    }
+
     @Test("what a fleet's settings are, and what is wrong with them")
     func settings() throws {
         let folder = try WebSettingsFolder()

@@ -7,6 +7,7 @@ import ReadingStore
 import Testing
 
 @testable import GatewayCommands
+@testable import GatewaySettings
 @testable import LocalAPI
 
 @Suite("Putting a backup back over HTTP", .timeLimit(.minutes(5))) struct RestoreRouteTests {
@@ -115,6 +116,40 @@ import Testing
         ] {
             #expect(decided.contains(told), "\(decided)")
         }
+        try await bench.stop()
+    }
+
+    @Test(
+        "of a store that the gateway has made of a backup, each kind is to be confirmed, also one of which nobody had said anything"
+    )
+    func unconfirmed() async throws {
+        let export = try await Self.export { store in
+            try await store.setConsents([.glucose], granted: true, of: store.currentUser().key)
+        }
+        let folder = try GatewayBench.scratch()
+        let file = folder.appendingPathComponent("export")
+        try Data(export).write(to: file)
+        _ = try await Gateway.importing(
+            file.path, passphrase: Self.passphrase, Settings(environment: [:], flags: GatewayBench.zone),
+            state: StateDirectory(flag: folder.appendingPathComponent("state").path, environment: [:]))
+        let bench = try await APIBench(tls: true, captures: [], in: folder)
+        let token = try await bench.token()
+        let restored = try await bench.send("/api/v1/setup", token: token).text
+        try await SchemaCheck.expect(restored, follows: "setup_steps")
+        for kind in ["glucose", "spo2"] {
+            let told = #"{"kind":"\#(kind)","granted":true,"decided":false,"from_backup":true}"#
+            #expect(restored.contains(told), "\(restored)")
+        }
+        let status = try await bench.send("/api/v1/sync", token: token).text
+        #expect(status.contains("a backup was put back at"), "\(status)")
+        let said = try await bench.send(
+            "/api/v1/consent", .POST, token: token, body: #"{"kinds":["spo2"],"granted":true}"#)
+        #expect(said.status == 200, "\(said.text)")
+        let confirmed = try await bench.send("/api/v1/setup", token: token).text
+        #expect(
+            confirmed.contains(#"{"kind":"spo2","granted":true,"decided":true,"from_backup":false}"#)
+                && confirmed.contains(#"{"kind":"glucose","granted":true,"decided":false,"from_backup":true}"#),
+            "\(confirmed)")
         try await bench.stop()
     }
 
