@@ -51,6 +51,14 @@ let package = Package(
             name: "decade-fill",
             dependencies: ["HomeOfDecade", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Decade/Fill", swiftSettings: settings),
+        // The library's calls on such a store, beside bare queries (see Decade/measure.py).
+        .executableTarget(
+            name: "decade-calls",
+            dependencies: [
+                "HomeOfDecade", decoding, .product(name: "HealthRelayStore", package: "HealthRelay"),
+                .product(name: "HealthRelayFormats", package: "HealthRelay"),
+            ],
+            path: "Decade/Calls", swiftSettings: settings),
         // The bytes of a day in the commits that the gateway has, beside a bare loop over SQLite (see Decade/bytes/measure.py).
         .executableTarget(
             name: "decade-bytes",

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """Measures what the gateway does with stores of a home that have grown for days, months and years.
 
-  measure.py HEALTHRELAY DECADE-FILL FOLDER SIZE...
+  measure.py HEALTHRELAY DECADE-FILL DECADE-CALLS FOLDER SIZE...
 
 Fills a store for each size into FOLDER, unless one is there already, and measures each kind of work in the processor's time
 of all processes that take part (user and system, the median of several rounds). Each is compared with the same work on the
 smallest store, and with a bare query that gives the same rows through Python's sqlite3. The bare query neither unseals the
-rows nor writes JSON.
+rows nor writes JSON. What the library has a call for is measured without the request, too.
 """
 import datetime
+import json
 import os
 import pathlib
 import re
 import sqlite3
 import statistics
+import subprocess
 import sys
 import time
 
@@ -121,7 +123,7 @@ def bare_insert(path):
     return statistics.median(times)
 
 
-def measure(binary, fill, folder, size):
+def measure(binary, fill, calls, folder, size):
     state = filled(fill, folder, size)
     took = re.search(r"took ([0-9.]+) µs", (state / "filled").read_text())
     secret = state / "secret"
@@ -205,6 +207,10 @@ def measure(binary, fill, folder, size):
         found[IDLE] = written() - before
         print(f"# {size}: {found[IDLE]} bytes written in an idle minute", file=sys.stderr, flush=True)
     found["adding a reading"] = (*adding, bare_insert(store))
+    # The library's own calls, with the gateway gone; each beside the same bare query.
+    own = json.loads(subprocess.run([calls, state, str(middle), str(last - 86_400)], check=True, stdout=subprocess.PIPE).stdout)
+    for work, seconds in own.items():
+        found[f"{work}, by the library's call"] = (seconds, None, found[work][2])
     if took:
         # By the fill itself, in its last days: a day's readings in one commit.
         found[SENSORS] = (float(took[1]) / 1_000_000, None, None)
@@ -221,9 +227,9 @@ def milliseconds(seconds):
 
 
 def main():
-    binary, fill, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
-    sizes = sorted(int(each.replace("_", "")) for each in sys.argv[4:])
-    found = {size: measure(binary, fill, folder, size) for size in sizes}
+    binary, fill, calls, folder = sys.argv[1], sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4])
+    sizes = sorted(int(each.replace("_", "")) for each in sys.argv[5:])
+    found = {size: measure(binary, fill, calls, folder, size) for size in sizes}
     print("| work | readings | ours, ms | passed, ms | bare query, ms | ours : bare (bar 3) | ours : smallest (bar 1.5) | kept |")
     print("|---|---|---|---|---|---|---|---|")
     bars = Bars("work at each size")
