@@ -126,6 +126,11 @@ public final class ReadingStore: Sendable {
                 clientUserID ?? last?.clientUserID ?? "",
                 timeZone: timeZone ?? last?.timeZone ?? TimeZone.current.identifier)
         } catch let error as StoreError where error.isCorrupt {
+            // One that is just being made has nobody yet, and nothing to verify: the next opening makes it.
+            let isNew = try? await store.read { db in
+                try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM user)") ?? true)
+            }
+            if isNew == true { throw error }
             // The store has to open for `store verify` to name the row. Nothing is delivered for that person.
             store.logger.error("\(error)", metadata: ["mend": "\(error.hint)"])
         }
