@@ -12,7 +12,7 @@ final class WritingFault: Sendable {
 
     /// Runs a transaction, and notes whether the files could be written.
     func watching<T>(_ db: Database, _ body: () throws -> T) -> Result<T, any Error> {
-        // What writes no page proves nothing, as a setting that is set to what it was.
+        // A transaction that writes no page proves nothing, such as one that sets a setting to the value that it has.
         let pages = last == nil ? nil : Self.pagesWritten(db)
         do {
             let value = try body()

@@ -20,8 +20,8 @@ struct UnconfirmedConsents: Sendable, Hashable {
 
     /// What waits for it, without names: also for whoever may see one person's readings only.
     var words: String {
-        "a backup was put back at \(since.flooredToSecond), and nothing is delivered of what may have been withdrawn since it was "
-            + "made before it is confirmed or withdrawn (`healthrelay consent`)"
+        "a backup was put back at \(since.flooredToSecond), and a consent that was withdrawn after it was made is granted in it: "
+            + "readings wait until their consents are confirmed or withdrawn (`healthrelay consent`)"
     }
 
     /// The same of one destination; `nil` if nothing waits there.
@@ -32,9 +32,10 @@ struct UnconfirmedConsents: Sendable, Hashable {
         let everybody = people.values.reduce(into: Set<UserKey>()) { $0.formUnion($1) }
         var names: [String] = []
         for key in everybody.sorted(by: { $0.rawValue < $1.rawValue }).prefix(Self.mostNames) {
-            // Whose row was changed outside of this program is said elsewhere.
+            // Other checks tell of a person whose row was changed outside of this program.
             let name = (try? await store.user(key))?.clientUserID
-            names.append(name.map { $0.isEmpty ? "the person without a name" : $0 } ?? "person \(key.rawValue)")
+            names.append(
+                name.map { $0.isEmpty ? "the person without a name (`--user \"\"`)" : $0 } ?? "person \(key.rawValue)")
         }
         let others = everybody.count - names.count
         let more = others > 0 ? " and \(others) more" : ""

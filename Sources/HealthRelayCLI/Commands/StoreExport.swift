@@ -102,9 +102,9 @@ extension Store {
         /// What no export can know: what was decided after it was made.
         private static let afterwards =
             "everything is as when the export was made: leave out or erase again what was left out or erased since, and "
-            + "withdraw consent again where it was withdrawn since (`healthrelay consent revoke`); nothing is delivered before "
-            + "the rest is confirmed (`healthrelay consent grant`, for each person with `--user ID`); what a destination has "
-            + "taken back since counts as delivered, and `healthrelay destination redeliver NAME` sends it again"
+            + "withdraw consent again where it was withdrawn since (`healthrelay consent revoke KIND...`); nothing is delivered "
+            + "before the rest is confirmed (`healthrelay consent grant KIND...`, for each person with `--user ID`); what a "
+            + "destination has taken back since counts as delivered, and `healthrelay destination redeliver NAME` sends it again"
 
         private static func document(_ statistics: StoreStatistics) -> JSONValue {
             .object([

@@ -52,7 +52,7 @@ const phrases = {
   restore_done: {one: "{n} reading was put back", other: "{n} readings were put back"},
   restore_new: "new, unless you have a backup of another gateway", restore_not_new: "new: it has readings of its own",
   restore_is_done: "The backup’s people, devices and readings are here. Bonds stay with the machine that made them: pair each meter again. Settings are in no backup.",
-  restore_since: "Everything is as on the day of the backup: what was withdrawn, left out or erased since is back, so do that again, for each person. What a destination has taken back since counts as delivered; {0}, on the gateway’s machine, sends it again.",
+  restore_since: "Everything is as on the day of the backup: what was withdrawn, left out or erased since is back, so do that again, for each person. No one’s readings are delivered before their consent is confirmed. What a destination has taken back since counts as delivered; {0}, on the gateway’s machine, sends it again.",
   restore_impossible: "A backup can only be put back into a gateway without readings.",
   restore_about: "A new gateway begins with the next step. A backup, or what {0} wrote, is put back here while this gateway is empty.",
   restore_go: "Put it back", restore_file: "The file", restore_passphrase: "Its passphrase (typed once, never kept)",
