@@ -90,17 +90,8 @@ extension ReadingStore {
     ///   - destination: at which destination; `nil`: in what this gateway itself shows.
     public func consents(of user: UserKey, at destination: DestinationKey? = nil) async throws -> [Consent] {
         try await read { db in
-            let words = try ConsentWords(db)
             let name = try destination.flatMap { key in try Self.destinations(db).first { $0.key == key }?.name }
-            return ReadingKind.allCases.map { kind in
-                let word = words.word(user: user.rawValue, kind: kind.code, at: destination)
-                let isGranted = word?.isGranted ?? words.standard
-                let waits =
-                    isGranted
-                    && destination.map { words.isUnconfirmed(user: user.rawValue, kind: kind.code, at: $0) } ?? false
-                return Consent(
-                    kind: kind, isGranted: isGranted && !waits, at: word?.at, destination: name, isUnconfirmed: waits)
-            }
+            return try ConsentWords(db).consents(of: user, at: destination, named: name)
         }
     }
 
@@ -111,15 +102,10 @@ extension ReadingStore {
     public func unconfirmedConsents(of user: UserKey) async throws -> Set<ReadingKind> {
         try await read { db in
             let words = try ConsentWords(db)
-            let places = try Self.destinations(db).filter { $0.state != .removed }.map(\.key)
-            return Set(
-                ReadingKind.allCases.filter { kind in
-                    places.contains { place in
-                        let word = words.word(user: user.rawValue, kind: kind.code, at: place)
-                        return (word?.isGranted ?? words.standard)
-                            && words.isUnconfirmed(user: user.rawValue, kind: kind.code, at: place)
-                    }
-                })
+            let consents = try Self.destinations(db).filter { $0.state != .removed }.flatMap {
+                words.consents(of: user, at: $0.key, named: $0.name)
+            }
+            return Set(consents.filter(\.isUnconfirmed).map(\.kind))
         }
     }
 
@@ -331,11 +317,16 @@ struct ConsentWords: Sendable {
         return own ?? general
     }
 
-    /// Whether a person has not yet said again what they had said, or not said, when the export was made that the store was made of.
-    func isUnconfirmed(user: Int64, kind: Int64, at destination: DestinationKey) -> Bool {
-        guard let restored, restored.people.contains(user) else { return false }
-        let key = ConsentKey(user: user, kind: kind)
-        return ![general[key], own[destination]?[key]].contains { $0.map(restored.isBefore) ?? false }
+    /// How a person's consent stands, for each kind.
+    func consents(of user: UserKey, at destination: DestinationKey?, named name: String?) -> [Consent] {
+        let open = destination.flatMap { unconfirmed(at: $0)[user.rawValue] } ?? []
+        return ReadingKind.allCases.map { kind in
+            let word = word(user: user.rawValue, kind: kind.code, at: destination)
+            let isGranted = word?.isGranted ?? standard
+            let waits = isGranted && open.contains(kind.code)
+            return Consent(
+                kind: kind, isGranted: isGranted && !waits, at: word?.at, destination: name, isUnconfirmed: waits)
+        }
     }
 
     /// What waits at a destination because nobody has consented to its delivery.
@@ -359,7 +350,8 @@ struct ConsentWords: Sendable {
 
     private static let kinds = Set(ReadingKind.allCases.map(\.code))
 
-    /// The kinds for which ``isUnconfirmed(user:kind:at:)`` holds, of each person for whom there are any.
+    /// The kinds of which a person has not said again what they had said, or not said, when the export was made that the store was made
+    /// of; of each person for whom there are any.
     private func unconfirmed(at destination: DestinationKey) -> [Int64: Set<Int64>] {
         guard let restored else { return [:] }
         var said: [Int64: Set<Int64>] = [:]

@@ -26,7 +26,9 @@ import Testing
         try #require(try await fixture.store.destinations().first { $0.name == "file" }).key
     }
 
-    @Test("nothing is delivered before its person has said again what may be, of each kind; a denial is an answer, too")
+    @Test(
+        "promise 9: nothing is delivered before its person has said again what may be, of each kind; a denial is an answer, too"
+    )
     func confirmed() async throws {
         try await Fixture.with { fixture in
             try await fixture.read(3)

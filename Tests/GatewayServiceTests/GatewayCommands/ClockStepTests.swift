@@ -22,16 +22,21 @@ import Testing
             receivedAt: Instant(seconds: machine.state.withLock(\.now)), ordinal: Int(number))
     }
 
+    /// A store, and the gateway's clock that remembers in it, by the machine's time.
+    private func open(_ directory: URL) async throws -> (ReadingStore, GatewayClock) {
+        let store = try await ReadingStore.open(
+            directory: directory.path, decoder: Gateway.decoder, clientUserID: "white_bear", timeZone: "UTC",
+            now: { [machine] in Instant(seconds: machine.state.withLock(\.now)) })
+        return (store, machine.clock(memory: GatewayClock.Memory.of(store, logger: Logger(label: "test"))))
+    }
+
     /// What is stored of the two records of a meter once the machine's clock was put forward so often, and what was before.
     private func readings(
         _ isSynchronizedBefore: Bool, steps: Int
     ) async throws -> (before: [Reading], after: [Reading]) {
         let directory = try GatewayBench.scratch()
         defer { try? FileManager.default.removeItem(at: directory) }
-        let store = try await ReadingStore.open(
-            directory: directory.path, decoder: Gateway.decoder, clientUserID: "white_bear", timeZone: "UTC",
-            now: { [machine] in Instant(seconds: machine.state.withLock(\.now)) })
-        let clock = machine.clock(memory: GatewayClock.Memory.of(store, logger: Logger(label: "test")))
+        let (store, clock) = try await open(directory)
         let memory = TrustedMemory(memory: store, clock: clock)
         let journal = TrustedJournal(journal: store, clock: clock)
         func read() async throws -> [FrameOutcome] {
@@ -111,10 +116,7 @@ import Testing
     func firstComparison(_ isSynchronized: Bool) async throws {
         let directory = try GatewayBench.scratch()
         defer { try? FileManager.default.removeItem(at: directory) }
-        let store = try await ReadingStore.open(
-            directory: directory.path, decoder: Gateway.decoder, clientUserID: "white_bear", timeZone: "UTC",
-            now: { [machine] in Instant(seconds: machine.state.withLock(\.now)) })
-        let clock = machine.clock(memory: GatewayClock.Memory.of(store, logger: Logger(label: "test")))
+        let (store, clock) = try await open(directory)
         let memory = TrustedMemory(memory: store, clock: clock) { [store] in try await store.newLead($0, of: $1) }
         let meter = DeviceDescription(address: DeviceAddress("C0:00:00:00:18:08"))
         func shown() -> ClockReading {

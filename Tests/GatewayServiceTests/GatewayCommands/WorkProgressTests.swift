@@ -81,7 +81,7 @@ struct WorkProgressTests {
         #expect(lines.first?.contains("90") == true)
     }
 
-    @Test("the log says once that the store cannot be written, and that it can be again")
+    @Test("promise 10: the log says once that the store cannot be written, and that it can be again")
     func writing() {
         let log = LogLines()
         var teller = WritingTeller()

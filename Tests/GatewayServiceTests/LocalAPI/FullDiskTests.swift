@@ -51,7 +51,7 @@ struct FullDiskTests {
         await disk.unmount()
     }
 
-    @Test("health says that the store cannot be written, until it was")
+    @Test("promise 10: health says that the store cannot be written, until it was")
     func unwritable() async throws {
         let disk = try await SmallDisk(megabytes: 8)
         let bench = try await APIBench(
